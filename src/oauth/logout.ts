@@ -49,16 +49,16 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The request has no hint, or the session of the hint has no login in this browser. In the second case
-    // that session ends. The logins end only after the user confirms, because any site can send a browser
-    // here.
+    // The request has no hint, or the session of the hint has no login in this browser. The session of a hint
+    // ends at once. The logins of this browser end only after the user confirms, because any site can send a
+    // browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
 
 /**
  * Handles the confirmation form. A POST from an application is redirected to GET, because the browser omits
- * SameSite=Lax cookies from cross-site POSTs.
+ * SameSite=Lax cookies from cross-site POSTs but sends them with the GET.
  */
 const postLogout =
   (context: Context) =>
@@ -158,7 +158,7 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
       action: PATH,
       csrf_token: issueCsrf(context, 'logout', holder, 'logout'),
       ...(others.length === 0 && { user: pageUserOf(login) }),
-      // The form omits the hint, so the form has to name the client of a verified hint.
+      // The form does not post the hint. It posts the `client_id` from the verified hint instead.
       fields: { ...pick(parameters, kept), ...(hint && client && { client_id: client.client_id }) },
       cancel_url: '/account',
     },

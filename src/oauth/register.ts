@@ -106,7 +106,8 @@ const register = async (
       actor: anonymousActor,
       target_id: client_id,
       target_type: 'client',
-      // Events of a client without an organization are for the operator, who uses the default organization.
+      // Events of a client without an organization are recorded in the default organization, where the
+      // operator can read them.
       organization_id: organization_id ?? DEFAULT_ORGANIZATION,
       client_info: call,
       metadata: { name: client.name, redirect_uris: registration.redirect_uris },
@@ -117,8 +118,8 @@ const register = async (
 
 /**
  * Charges a registration to the network of the caller, and with a token also to the token's organization. A
- * request with a wrong token is charged as a `commit`, although it stores nothing. Strangers with wrong
- * tokens thus cannot use up the registrations of the instance.
+ * request with a wrong token is charged to the budget `commit`, although it stores nothing. Strangers with
+ * wrong tokens thus cannot use up the budget `registration`, whose total the whole instance shares.
  *
  * @throws AppError 401 `invalid_token`, 429 `rate_limited`
  */

@@ -126,8 +126,8 @@ const openPost = (config: ExporterConfig, patience: number) => {
       if (!answer.ok) return { refused: spans.length }
       return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
     } catch (error) {
-      // The code of an aborted request is a number. The name is logged instead, because the number says
-      // nothing.
+      // The `code` of the error is a number when the time for the answer is over. The number says nothing, so
+      // the `name` of the error is logged instead.
       const { code, name } = error as { code?: unknown; name: string }
       return { pause: undefined, reason: typeof code === 'string' ? code : name }
     }

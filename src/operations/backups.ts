@@ -30,9 +30,9 @@ const filesOf = (config: Config): string[] =>
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
 /**
- * Makes a backup, and removes old backups until `keep` remain. Backups with later names, from a clock that
- * was ahead, stay and do not count. A child process copies the database, so that no request waits for the
- * disk.
+ * Makes a backup, and removes old backups until `keep` remain. A backup whose name has a later time than the
+ * new one comes from a clock that was ahead. It is not removed, and `keep` does not count it. A child process
+ * copies the database, so that no request waits for the disk.
  *
  * @throws Error when the backup fails; a failed backup removes no older backup
  */

@@ -7,8 +7,8 @@ import { openThemes } from '#src/pages/themes.ts'
 import { openPlaces } from '#src/sessions/geoip.ts'
 
 /**
- * Creates the core of one server from its open parts, such as the store and the log. The core has its own
- * limits, queues and caches.
+ * Creates the core of one server from parts that are already open, such as the store and the log. The core
+ * has its own limits, queues and caches.
  */
 export const openCore = (
   parts: Pick<Core, 'config' | 'store' | 'clock' | 'log' | 'fetch' | 'xml' | 'mail' | 'master'>,

@@ -81,7 +81,7 @@ export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await st
  */
 export const checkNames = async (config: Config): Promise<void> => {
   const { admin_client_id, admin_username } = config
-  // The schemas are loaded only for names that the operator chose.
+  // The schemas are loaded only when the operator has set `admin_client_id` or `admin_username`.
   if (admin_client_id !== DEFAULT_ADMIN_CLIENT || admin_username !== undefined)
     (await import('./first-objects.ts')).checkChosenNames(config)
 }

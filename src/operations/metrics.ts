@@ -65,8 +65,9 @@ export const isLocalHost = (host: string): boolean =>
 const forwarding = ['x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via']
 
 /**
- * True when the caller is on this machine and is not a proxy. Some proxies send no forwarding header.
- * Therefore no caller counts as local if the settings let other machines reach the server.
+ * True when the caller is on this machine and is not a proxy. A request through a proxy that sends no
+ * forwarding header looks local. Therefore no caller counts as local if the settings let other machines reach
+ * the server.
  */
 const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Request): boolean =>
   trusted_proxies.length === 0 &&

@@ -14,7 +14,8 @@ export const scheduledBackup = async (context: Context): Promise<void> => {
   if (backup_interval === null || backups.size > 0) return
   const now = clock.now()
   const due = backupName(now - (parseDuration(backup_interval) ?? 0))
-  // A name in the future comes from a clock that was ahead, and must not stop the schedule until then.
+  // A backup whose name has a future time comes from a clock that was ahead. It is ignored, because it would
+  // otherwise prevent backups until that time.
   if (backupNames(config).some(name => name > due && name <= backupName(now))) return
   await makeBackup(context, backup_keep)
 }

@@ -28,8 +28,8 @@ const DEVICE_KEPT = 400 * DAY
 const MAIL_KEPT = DAY
 
 /**
- * Milliseconds after `expires_at` for which an ended logout is kept. Administrators can see its outcome for
- * that long (sessions/logout-delivery.ts).
+ * Milliseconds after `expires_at` for which an ended logout is kept. The outcome of a delivery expires after
+ * six days (sessions/logout-delivery.ts), so administrators can see the outcome for a week.
  */
 const LOGOUT_KEPT = DAY
 
@@ -78,8 +78,8 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, limit, now) => {
     const { logouts } = tx.tables
-    // A logout that is not done is kept, because the delivery ends it and then sends the next logout of the
-    // client.
+    // An expired logout without `done_at` is kept. The delivery still attempts it, and then makes the next
+    // logout of the client due.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, limit)
   },
@@ -98,8 +98,9 @@ export const removals: Removal[] = [
   async (tx, limit, now) => {
     const ids = await listEnded(tx, now - SESSION_KEPT, limit)
     if (ids.length === 0) return 0
-    // The event of a session also records its login, which may outlive the session. `recorded_at` keeps that
-    // fact. Otherwise the account pages would record the login a second time.
+    // The event of a session also records the login of the session, and the login may outlive the session.
+    // `recorded_at` marks the login as recorded. Without this mark the account pages would record the login a
+    // second time.
     await setRecorded(tx, await listShownBy(tx, ids), now)
     await removeSessions(tx, ids)
     return ids.length

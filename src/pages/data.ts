@@ -18,9 +18,9 @@ export type MessageCode<Prefix extends string, Suffix extends string = ''> = Mes
   : never
 
 /**
- * Branding of a page. `name` is the organization's display name. `theme` is a built-in theme; any other name
- * means the default. `sheets` are the URLs of further stylesheets; a later stylesheet overrides the earlier
- * ones. `logo_dark` replaces `logo` in the dark scheme.
+ * Branding of a page. `name` is the organization's display name. A page loads the built-in theme with the
+ * name `theme`, or the theme `default` when no built-in theme has this name. `sheets` are the URLs of further
+ * stylesheets; a later stylesheet overrides the earlier ones. `logo_dark` replaces `logo` in the dark scheme.
  */
 export interface Brand {
   name: string
@@ -681,7 +681,7 @@ export interface AccountPage extends AccountFrame {
     issuer: string
     /**
      * True for an administrator of the default organization. Other administrators may have no access to the
-     * host.
+     * machine of the server, on which the commands run.
      */
     is_operator: boolean
   }

@@ -47,8 +47,8 @@ const isIsolated = (page: keyof Pages): boolean =>
   isOwn(page) || ['set-up', 'invitation', 'signed-in'].includes(page)
 
 /**
- * True for a page that no GET can show again. Such a page offers no choice of language, because its content
- * would be lost.
+ * True for a page that no GET can show again. Such a page offers no choice of language, because the choice
+ * would load the page again and lose the content.
  */
 const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||

@@ -9,8 +9,8 @@ import { type AssetType, assetAnswer, isAssetType, SANDBOX_HEADERS } from './ass
 import type { Brand } from './data.ts'
 
 /**
- * Maximum bytes of a theme in the data directory; loaded themes are kept in memory. The `custom_css` of an
- * organization has a lower limit.
+ * Maximum bytes of a theme in the data directory; loaded themes are kept in memory. The maximum for the
+ * `custom_css` of an organization is smaller (directory/organizations/asset-address.ts).
  */
 const STYLE_LIMIT = 256 * 1024
 /** Maximum bytes of a font or picture in the themes folder, enough for a font with many scripts. */

@@ -142,8 +142,9 @@ interface Started {
 }
 
 /**
- * Returns the time (ms) by which a session that begins now must end. Without `session_ttl` there is no such
- * time (null): applications keep their users signed in, and an idle session ends with its refresh token.
+ * Returns the time (ms) by which a session that begins now must end. Returns null without `session_ttl`,
+ * because applications may then keep their users signed in for any time. An idle session still ends with its
+ * refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,
@@ -192,8 +193,9 @@ const beginSession = async (
 
 /**
  * Continues the console's session in this browser instead of beginning another. The console keeps its token
- * in memory only and requests a code each time a page is loaded. Returns undefined for a used code, and when
- * the login has no active session of the console with this scope. Not called for a code that names an API.
+ * only in memory and requests a code each time the browser loads the console. Returns undefined when the code
+ * was used, or when the login has no active session of the console with this scope. The caller excludes codes
+ * that name an API.
  */
 const continueSession = async (
   { clock }: Context,
@@ -222,9 +224,8 @@ const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, cod
 }
 
 /**
- * Revokes the session that a code began, because the second use shows that the code leaked. Does nothing when
- * the code began no session.
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
+ * Revokes the session that a code began, because a code that is presented a second time may have leaked. Does
+ * nothing when the code began no session. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
  */
 const endSessionOf = (
   context: Context,
@@ -246,7 +247,8 @@ const findFault = (
     return 'The redirect_uri differs from that of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
-  // Another application may have the `client_id` now, and must not get tokens for the deleted application.
+  // The client for which the code was issued may have been deleted. Another application may have its
+  // `client_id` now, and must not get the tokens.
   if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
   return undefined
 }

@@ -93,8 +93,8 @@ export const requireApi = async (
 ): Promise<Api> => {
   const api = await readApi(q, resource)
   // The id of a client with a metadata document is a URL, and an administrator may have given an API the same
-  // identifier. A request for such an API is refused, because the client's own tokens would pass as tokens
-  // for the API.
+  // identifier. The client's tokens that are not for an API have this URL as audience. A request for such an
+  // API is refused, because services could not tell tokens for the API from the client's other tokens.
   if (
     !api ||
     api.identifier === client.client_id ||
@@ -109,8 +109,8 @@ export const requireApi = async (
  * Returns the API and the scopes of a user's token. A token for an API gets the granted scopes that the
  * client and the user may still have. A token that is not for an API gets all granted scopes.
  *
- * @throws OAuthError `invalid_target`, also when the API was deleted and created again after the
- * authorization, because the user agreed to the scopes of the deleted API
+ * @throws OAuthError `invalid_target` when no token for the API may be issued. This includes an API that was
+ * deleted and created again after the authorization, because the user agreed to the scopes of the deleted API
  */
 export const targetOf = (
   q: Queries,

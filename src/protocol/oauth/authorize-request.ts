@@ -242,8 +242,8 @@ const readMaxAge = (text: string | undefined) => {
 }
 
 /**
- * Returns the hint, or undefined when it is longer than any e-mail address or has characters that no name
- * has. An unusable hint is not an error, because the user can type the name.
+ * Returns the value of `login_hint`. Returns undefined when the value is longer than any e-mail address, or
+ * has characters that no username has. Such a value is not an error, because the user can type the username.
  */
 const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined

@@ -36,8 +36,8 @@ export interface TargetApi {
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
- * Returns the values of the parameter `resource`, each API once. In the map, a parameter that was sent
- * several times is one text with spaces between its values. https://www.rfc-editor.org/rfc/rfc8707#section-2
+ * Returns the values of the parameter `resource`, each API once. `values` contains a parameter that was sent
+ * several times as one text, with spaces between its values. https://www.rfc-editor.org/rfc/rfc8707#section-2
  *
  * @throws OAuthError `invalid_target`
  */
