@@ -40,8 +40,8 @@ interface Known {
 }
 
 /**
- * Returns the claims that the scopes, the client's mapping and the API add for a user. The store is not read
- * when there is no such claim, as for most tokens.
+ * Returns the claims that the scopes, the client's mapping and the API add for a user. Does not read the
+ * store when no scope and no mapping asks for such a claim, as for most tokens.
  */
 export const furtherClaims = (
   q: Queries,

@@ -8,8 +8,8 @@ import { postToken } from './token.ts'
 import { userinfo } from './userinfo.ts'
 
 /**
- * Endpoints for clients and resource servers. Introspection answers no preflight: its callers need a secret,
- * which no web page can keep.
+ * Endpoints for clients and resource servers. Introspection answers no preflight, because its callers need a
+ * secret, which no web page can keep.
  */
 export const tokenRoutes = (context: Context) =>
   mount({

@@ -70,7 +70,7 @@ export const verifyCsrf = (
 
 /**
  * Refuses a form posted from another origin, or from the opaque origin `null`. A request without `Origin`
- * passes: browsers send the header with every POST, so the request does not come from a browser.
+ * passes. It does not come from a browser, because browsers send the header with every POST.
  *
  * @throws PageError 403 `forbidden`
  */

@@ -565,8 +565,8 @@ export interface AccountProfilePage extends AccountFrame {
   /** Seconds to wait, for the error `throttled`. */
   seconds?: number
   /**
-   * The e-mail address of a user who cannot change it: without a mail server a new address cannot be
-   * verified.
+   * The e-mail address of the user when the server sends no mail. The user then cannot change the address,
+   * because a new one cannot be verified.
    */
   fixed_email?: string
   /**

@@ -27,8 +27,8 @@ const media: Record<string, PictureType> = {
 
 /**
  * Matches one construct that may precede the root element. A document type must not contain declarations,
- * because a few entities could expand to gigabytes. Scripts in an SVG need no check: they do not run in an
- * `<img>`, nor under `SANDBOX_HEADERS`.
+ * because a few entities could expand to gigabytes. Scripts in an SVG need no check, because they run neither
+ * in an `<img>` nor under `SANDBOX_HEADERS`.
  */
 const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 

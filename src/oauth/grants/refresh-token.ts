@@ -132,7 +132,7 @@ const rotate = (
 }
 
 /**
- * Revokes the session: two parties may hold the token, and the server cannot tell them apart.
+ * Revokes the session, because two parties may hold the token and the server cannot tell them apart.
  * https://www.rfc-editor.org/rfc/rfc9700#section-4.14.2
  */
 const refuseReuse = async (

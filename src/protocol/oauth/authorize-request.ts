@@ -155,9 +155,10 @@ export const parseAuthorizeRequest = (
   }
 }
 
-// A request with one of these parameters is refused. The server neither reads nor fetches a request object: a
-// `request_uri` would make it call an address that a stranger chooses. Ignoring the parameter could drop
-// values that the client relies on. https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
+// A request with one of these parameters is refused. The server neither reads nor fetches a request object,
+// because a `request_uri` would make the server call an address that a stranger chooses. The parameter is not
+// ignored either, because the client may rely on its values.
+// https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
   request_uri: 'request_uri_not_supported',

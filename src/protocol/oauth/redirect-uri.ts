@@ -112,7 +112,7 @@ export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri
 
 /**
  * Returns the web origin of a registered redirect URI. Returns undefined when the URI has a private-use
- * scheme, or a loopback IP address without a port: only native applications use such URIs.
+ * scheme, or a loopback IP address without a port, because only native applications use such URIs.
  */
 export const webOriginOf = (uri: string): string | undefined =>
   usesPrivateScheme(uri) || loopbackWithoutPort.test(uri) ? undefined : new URL(uri).origin
@@ -122,7 +122,8 @@ export const isOnDevice = (uri: string): boolean => isLoopback(uri) || usesPriva
 
 /**
  * Returns the host of an http or https URI, with its port if it has one. Returns the scheme of any other URI,
- * such as `com.example.app:`. The host of such a URI is not a DNS name: the client chooses it freely.
+ * such as `com.example.app:`. The host of such a URI is not used, because it is not a DNS name and the client
+ * chooses it freely.
  */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)

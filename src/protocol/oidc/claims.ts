@@ -76,8 +76,8 @@ export const accessTokenClaims = (
 
 /**
  * Returns the claims of a client's own access token (client credentials). `sub` is the client_id, and
- * `org_id` is the client's organization. The token has no claims about a user or session, such as roles: a
- * client's rights are its scopes.
+ * `org_id` is the client's organization. The token has no claims about a user or session. It has no roles,
+ * because a client's rights are its scopes.
  */
 export const clientTokenClaims = (
   token: IssuedAccess & {
