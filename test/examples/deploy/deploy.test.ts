@@ -47,6 +47,14 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
 })
 
+test('the service manager restarts a server as often as it takes until PostgreSQL is back', () => {
+  for (const path of ['gatehouse.service', '../../../.ci/package/debian/gatehouse.service']) {
+    const [before = ''] = text(path).split('[Service]')
+    expect(before.split('\n')).toContain('StartLimitIntervalSec=0')
+    expect(text(path).split('\n')).toContain('Restart=on-failure')
+  }
+})
+
 test('the image and the unit run as nobody, and the unit requests no capability', () => {
   expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
   const unit = text('gatehouse.service')
