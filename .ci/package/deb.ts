@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { $ } from 'bun'
 import type { Build } from './build.ts'
-import { MAINTAINER, names } from './names.ts'
+import { debianVersion, MAINTAINER, names } from './names.ts'
 import { lay } from './pack.ts'
 import type { Target } from './targets.ts'
 
@@ -32,7 +32,7 @@ export const deb = async (build: Build, target: Target, executable: string): Pro
     {
       path: 'usr/share/doc/gatehouse/changelog.gz',
       content: Bun.gzipSync(
-        `${names.deb} (${version}) unstable; urgency=medium\n\n  * NEWS.gz has the changes.\n\n -- ${MAINTAINER}  ${date}\n`,
+        `${names.deb} (${debianVersion(version)}) unstable; urgency=medium\n\n  * NEWS.gz has the changes.\n\n -- ${MAINTAINER}  ${date}\n`,
         { level: 9 },
       ),
     },
@@ -43,7 +43,7 @@ export const deb = async (build: Build, target: Target, executable: string): Pro
     {
       path: 'DEBIAN/control',
       content: `Package: ${names.deb}
-Version: ${version}
+Version: ${debianVersion(version)}
 Architecture: ${target.debian}
 Maintainer: ${MAINTAINER}
 Section: net
@@ -55,6 +55,7 @@ Description: ${description.replace(/^A |\W*:.*/g, '')}
 `,
     },
   ])
+  // The name of the file has the version with a hyphen, because GitHub renames a file with a tilde.
   const file = join(build.out, `${names.deb}_${version}_${target.debian}.deb`)
   await $`find ${folder} -exec touch -h -d @${build.epoch} {} +`
   await $`dpkg-deb --root-owner-group -Zxz -z3 -b ${folder} ${file}`

@@ -11,6 +11,19 @@ export const names = {
 }
 
 /**
+ * Returns the version in the form of Debian, in which only `~` sorts before the end: 1.2.3~rc.1 is older than
+ * 1.2.3. https://www.debian.org/doc/debian-policy/ch-controlfields.html#version
+ */
+export const debianVersion = (version: string): string => version.replace('-', '~')
+
+/**
+ * Returns the version in the form of Python, such as 1.2.3rc1:
+ * https://packaging.python.org/en/latest/specifications/version-specifiers/#pre-releases
+ */
+export const pythonVersion = (version: string): string =>
+  version.replace('-alpha.', 'a').replace('-beta.', 'b').replace('-rc.', 'rc')
+
+/**
  * Maintainer of the Debian package. The field must contain a mail address, and the project has none. Nobody
  * can register a name below `.invalid`, so mail to this address reaches no stranger (RFC 2606 section 2:
  * https://datatracker.ietf.org/doc/html/rfc2606#section-2).

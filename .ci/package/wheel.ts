@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Build } from './build.ts'
-import { names } from './names.ts'
+import { names, pythonVersion } from './names.ts'
 import { type Entry, zip } from './pack.ts'
 import type { Target } from './targets.ts'
 
@@ -10,7 +10,8 @@ import type { Target } from './targets.ts'
  * https://packaging.python.org/en/latest/specifications/binary-distribution-format/
  */
 export const wheel = async (build: Build, target: Target, executable: string): Promise<void> => {
-  const { version, license, description } = build.project
+  const { license, description } = build.project
+  const version = pythonVersion(build.project.version)
   const stem = `${names.pypi.replaceAll('-', '_')}-${version}`
   const info = `${stem}.dist-info`
   const tag = `py3-none-${target.wheel}`

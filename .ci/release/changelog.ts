@@ -1,7 +1,10 @@
 /** The changelog: https://keepachangelog.com/en/1.1.0/ */
 
-/** Form of a version: three numbers, and optionally a pre-release of letters, digits and dots. */
-export const VERSION_FORM = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?$/
+/**
+ * Form of a version: three numbers, and for a pre-release its kind and number. Each package format has a form
+ * of its own for these kinds (.ci/package/names.ts).
+ */
+export const VERSION_FORM = /^\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?$/
 
 const heading = (version: string): RegExp => new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\].*$`, 'm')
 

@@ -24,7 +24,12 @@ try {
     next,
     new Date().toISOString().slice(0, 'YYYY-MM-DD'.length),
   )
-  for (const path of ['package.json', ...TEXTS]) {
+  const manifest = await read('package.json')
+  await Bun.write(
+    join(root, 'package.json'),
+    manifest.replace(`"version": "${version}"`, `"version": "${next}"`),
+  )
+  for (const path of TEXTS) {
     const text = (await read(path)).replaceAll(version, next)
     await Bun.write(join(root, path), text.replace(`Version ${next}, not released yet.`, `Version ${next}.`))
   }

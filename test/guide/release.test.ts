@@ -1,11 +1,12 @@
 /** Tests version numbers, release notes and the workflow of a release. */
 import { expect, test } from 'bun:test'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { $ } from 'bun'
 import { parse } from 'yaml'
 import type { Json } from '#test/support/app.ts'
+import { debianVersion, pythonVersion } from '../../.ci/package/names.ts'
 import { released, sectionOf } from '../../.ci/release/changelog.ts'
 import { scripts, version } from '../../package.json'
 
@@ -71,9 +72,33 @@ test('one command changes the version everywhere; the notes belong to the tag', 
   })
 }, 30_000)
 
+test('the version of the project changes, and the equal version of a dependency stays', async () => {
+  const folder = await copy()
+  const path = join(folder, 'package.json')
+  const manifest = (own: string) =>
+    readFileSync(path, 'utf8')
+      .replace(/"version": ".*"/, `"version": "${own}"`)
+      .replace(/"dependencies": \{/, '"dependencies": {\n    "equal": "0.1.3",\n    "longer": "10.1.3",')
+  writeFileSync(path, manifest('0.1.3'))
+  const next = readFileSync(path, 'utf8').replace('"version": "0.1.3"', '"version": "0.1.4"')
+  expect(await command(folder, 'version', '0.1.4')).toMatchObject({ code: 0, stderr: '' })
+  expect(readFileSync(path, 'utf8')).toBe(next)
+})
+
+test('a pre-release sorts before its release in the packages of Debian and Python', async () => {
+  expect(['1.2.3-alpha.1', '1.2.3-beta.2', '1.2.3-rc.1', '1.2.3'].map(pythonVersion)).toEqual([
+    '1.2.3a1',
+    '1.2.3b2',
+    '1.2.3rc1',
+    '1.2.3',
+  ])
+  expect(['1.2.3-rc.1', '1.2.3'].map(debianVersion)).toEqual(['1.2.3~rc.1', '1.2.3'])
+})
+
 test.each([
   ['', 'release: no version: a version looks like 1.2.3 or 1.2.3-rc.1\n'],
   ['1.2', 'release: 1.2: a version looks like 1.2.3 or 1.2.3-rc.1\n'],
+  ['99.0.0-next', 'release: 99.0.0-next: a version looks like 1.2.3 or 1.2.3-rc.1\n'],
   ['0.0.1', `release: 0.0.1 is older than ${version}\n`],
 ])('the version %p is refused and nothing changes', async (wrong, stderr) => {
   const folder = await copy()

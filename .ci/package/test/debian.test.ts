@@ -7,6 +7,7 @@ import { appendFileSync, copyFileSync, existsSync, readFileSync, statSync } from
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
+import { debianVersion } from '../names.ts'
 import { built, debianRoot, inRoot, logIn, place, run, start, withReadOnly } from './support.ts'
 
 const file = built(`gatehouse_${version}_amd64.deb`)
@@ -86,7 +87,7 @@ test('dpkg installs the package and creates its user, and a person signs in', as
 
   // The package is upgraded while the server runs. The upgrade keeps the changed settings.
   appendFileSync(settings(), 'log_level: warn\n')
-  copyFileSync(await repacked(`${version}+next`), join(root, 'gatehouse.deb'))
+  copyFileSync(await repacked(`${debianVersion(version)}+next`), join(root, 'gatehouse.deb'))
   expect(await dpkg('-i', '/gatehouse.deb')).toMatchObject({ code: 0 })
   expect(await logIn(server.url, person)).toBe('ada')
   await server.stop()
@@ -94,7 +95,7 @@ test('dpkg installs the package and creates its user, and a person signs in', as
   expect(await logIn(next.url, person)).toBe('ada')
   await next.stop()
   expect(readFileSync(settings(), 'utf8')).toEndWith('log_level: warn\n')
-  expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${version}+next`)
+  expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${debianVersion(version)}+next`)
 }, 300_000)
 
 test('removal keeps settings and data, a purge keeps the data', async () => {

@@ -6,7 +6,7 @@ import type { Json, TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser, unescapeHtml } from '#test/support/browser.ts'
 import { authorizeUrl, signIn, VERIFIER } from '#test/support/people.ts'
 import { version } from '../../../package.json'
-import { names } from '../names.ts'
+import { names, pythonVersion } from '../names.ts'
 
 export const ROOT = join(import.meta.dir, '../../..')
 const out = join(ROOT, 'dist/packages')
@@ -24,7 +24,7 @@ export const place = (): string => mkdtempSync(join(tmpdir(), 'gatehouse-test-')
 
 /** Returns the path of the wheel for a platform, by its tag. */
 export const wheel = (tag: string): string =>
-  built(`${names.pypi.replaceAll('-', '_')}-${version}-py3-none-${tag}.whl`)
+  built(`${names.pypi.replaceAll('-', '_')}-${pythonVersion(version)}-py3-none-${tag}.whl`)
 
 let unpacked: Promise<string> | undefined
 /** Unpacks the archive once and returns the path of its executable. */
