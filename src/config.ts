@@ -8,6 +8,7 @@ import {
   endpointUrl,
   headers,
   isRange,
+  isServiceLink,
   list,
   outboundAllow,
   type Parser,
@@ -42,7 +43,7 @@ const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** All settings by their names in the file; in the environment `url` is `GATEHOUSE_URL`. */
 export const settings = {
-  url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>'),
+  url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>, with tls_cert https'),
   internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),
   host: setting(text, 'address to listen on; default 127.0.0.1, or all addresses (::) if url is set'),
   port: withDefault(wholeNumber(0, 65_535), 8080, 'port to listen on, 0 for a free one; default 8080'),
@@ -150,10 +151,6 @@ const PREFIX = 'GATEHOUSE_'
 const MAX_BYTES = 64 * 1024
 const isName = (name: string): name is Name => Object.hasOwn(settings, name)
 
-/** True for a variable that container platforms set for a service with the name "gatehouse". */
-const isServiceLink = (name: string, value: string): boolean =>
-  /^GATEHOUSE_(?:SERVICE_(?:HOST|PORT)|PORT_\d+_(?:TCP|UDP))/.test(name) || /^(?:tcp|udp):\/\//.test(value)
-
 interface RawValue {
   value: string
   source: string
@@ -199,18 +196,22 @@ const fromEnvironment = (env: Environment, warnings: string[]): Map<Name, RawVal
     else if (value !== '') addRaw(given, name.slice(PREFIX.length), value, 'environment', name)
   }
   // OTEL_ variables are meant for every program on the machine. GATEHOUSE_ variables therefore take
-  // precedence over them, and unknown OTEL_ variables are ignored.
+  // precedence over them, and unknown OTEL_ variables and values are ignored.
   for (const [name, value] of Object.entries(env)) {
     const key = name.toLowerCase()
-    if (name.startsWith('OTEL_') && value && isName(key) && !given.has(key))
-      given.set(key, { value, source: `environment, ${name}` })
+    if (!name.startsWith('OTEL_') || !value || !isName(key) || given.has(key)) continue
+    const raw = { value, source: `environment, ${name}` }
+    if (settings[key].parser.parse(value) === undefined)
+      warnings.push(`${name}: ${mistake(settings[key], raw)}, and is ignored.`)
+    else given.set(key, raw)
   }
   return given
 }
 
 const readYaml = (path: string): Yaml => {
   try {
-    return parseYaml(readBounded(path, MAX_BYTES))
+    // Numbers are read as texts, because a secret may consist of digits that begin with a zero.
+    return parseYaml(readBounded(path, MAX_BYTES), { areScalarsTexts: true })
   } catch (error) {
     if (!(error instanceof YamlError))
       throw new ConfigError(`${path}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
@@ -227,17 +228,12 @@ const fromFile = (path: string): Map<Name, RawValue> => {
   for (const [name, value] of Object.entries(content)) {
     const at = `${path}:${lineOf([name])}`
     const scalar = Array.isArray(value) ? value.join(',') : value
-    if (!['string', 'number', 'boolean'].includes(typeof scalar))
+    if (typeof scalar !== 'string')
       throw new ConfigError(`${name}: must be a string, a number or a list of strings (${at}).`)
-    addRaw(given, name, String(scalar), at, name)
+    addRaw(given, name, scalar, at, name)
   }
   return given
 }
-
-/** Returns the name of the setting in the operator's spelling. */
-const labelOf = (name: Name, source = ''): string =>
-  /^environment, (OTEL_\w+)$/.exec(source)?.[1] ??
-  (source.startsWith('environment') ? PREFIX + name.toUpperCase() : name)
 
 /**
  * Loads all settings.
@@ -255,7 +251,7 @@ export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): Loade
     // By default a server with a `url` listens on all addresses, because other machines have to reach it. A
     // server without a `url` listens on loopback only.
     host: values.host ?? (given.has('url') ? '::' : '127.0.0.1'),
-    url: values.url ?? `http://localhost:${values.port}`,
+    url: values.url ?? new URL(`${values.tls_cert ? 'https' : 'http'}://localhost:${values.port}`).origin,
   }
   check(config)
   if (!config.smtp_url !== !config.mail_from)
@@ -268,15 +264,17 @@ const mapSettings = <T>(map: (name: Name, setting: Setting<unknown>) => T) =>
     Object.entries(settings).map(([name, setting]) => [name, map(name as Name, setting)]),
   ) as Record<Name, T>
 
-const parseOne = (name: Name, { parser, fallback, secret }: Setting<unknown>, given?: RawValue): unknown => {
-  if (!given) return fallback
-  const parsed = parser.parse(given.value)
+const parseOne = (name: Name, setting: Setting<unknown>, given?: RawValue): unknown => {
+  if (!given) return setting.fallback
+  const parsed = setting.parser.parse(given.value)
   if (parsed !== undefined) return parsed
-  const shown = secret ? 'the value' : `"${given.value.slice(0, 80)}"`
-  throw new ConfigError(
-    `${labelOf(name, given.source)}: ${shown} is not ${parser.allowed} (${given.source}).`,
-  )
+  const label = given.source.startsWith('environment') ? PREFIX + name.toUpperCase() : name
+  throw new ConfigError(`${label}: ${mistake(setting, given)}.`)
 }
+
+/** Says what is wrong with a value. The value of a secret is not shown. */
+const mistake = ({ parser, secret }: Setting<unknown>, { value, source }: RawValue): string =>
+  `${secret ? 'the value' : `"${value.slice(0, 80)}"`} is not ${parser.allowed} (${source})`
 
 /**
  * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS

@@ -86,6 +86,10 @@ test('RUN-15 a secret can be read from a file, and no other setting can', () => 
   )
   expect(refusal({ GATEHOUSE_PORT_FILE: secret })).toContain('GATEHOUSE_PORT_FILE: no such setting')
   expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain('cannot be read')
+  const empty = file('empty', '\n')
+  expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: empty })).toBe(
+    `GATEHOUSE_ADMIN_CLIENT_SECRET: the value is not a text with at least one visible character (environment, file ${empty}).`,
+  )
   expect(
     refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret, GATEHOUSE_ADMIN_CLIENT_SECRET: 'x' }),
   ).toContain('set twice')
@@ -134,14 +138,72 @@ test('an unknown name in the file is refused with the name of the file', () => {
   expect(refusal({}, '/nowhere.yaml')).toContain('/nowhere.yaml')
 })
 
-test("a container's service links are ignored with a warning", () => {
-  const { config, warnings } = loadConfig({
-    GATEHOUSE_SERVICE_HOST: '10.0.0.1',
-    GATEHOUSE_PORT: 'tcp://10.0.0.1:80',
-    GATEHOUSE_PORT_80_TCP: 'tcp://10.0.0.1:80',
-  })
-  expect(config.port).toBe(8080)
-  expect(warnings).toHaveLength(3)
+test('RUN-15 an empty secret in the file is refused', () => {
+  const path = file('a.yaml', 'metrics_token: ""\n')
+  expect(refusal({}, path)).toContain(
+    `metrics_token: the value is not a text with at least one visible character (${path}:1)`,
+  )
+  expect(refusal({}, file('b.yaml', 'metrics_token:\n'))).toContain('metrics_token: must be a string')
+})
+
+test.each(['0012345678', '12e3', '0x10', '1.50', '0o17', 'true', '2026-01-31'])(
+  'a secret %s in the file is read as it is written',
+  token => {
+    const read = (content: string) => loadConfig({}, file('a.yaml', content)).config.metrics_token
+    expect(read(`metrics_token: ${token}\n`)).toBe(token)
+    expect(read(`metrics_token: "${token}"\n`)).toBe(token)
+  },
+)
+
+test.each(['', 'POSTGRES_'])('service links of a container named gatehouse %s are ignored', prefix => {
+  const links = {
+    SERVICE_HOST: '10.0.0.1',
+    SERVICE_PORT: '5432',
+    SERVICE_PORT_HTTP: '5432',
+    PORT: 'tcp://10.0.0.1:5432',
+    PORT_5432_TCP: 'tcp://10.0.0.1:5432',
+    PORT_5432_TCP_PROTO: 'tcp',
+    PORT_5432_TCP_PORT: '5432',
+    PORT_5432_TCP_ADDR: '10.0.0.1',
+  }
+  const env = Object.entries(links).map(([name, value]) => [`GATEHOUSE_${prefix}${name}`, value])
+  const { config, warnings } = loadConfig(Object.fromEntries(env))
+  expect(config).toEqual(loadConfig({}).config)
+  expect(warnings).toEqual(
+    env.map(([name]) => `${name} looks like a container's service link and is ignored.`),
+  )
+  expect(refusal({ [`GATEHOUSE_${prefix}PORT_5432`]: '1' })).toContain('no such setting')
+})
+
+test('a value of OpenTelemetry that the server cannot use is ignored, and refused with the prefix', () => {
+  const env = {
+    OTEL_TRACES_SAMPLER: 'parentbased_jaeger_remote',
+    OTEL_TRACES_SAMPLER_ARG: 'endpoint=http://localhost:14250,pollingIntervalMs=5000',
+    OTEL_EXPORTER_OTLP_HEADERS: 'not a header',
+  }
+  const path = file('a.yaml', 'otel_traces_sampler: always_off\n')
+  const { config, sources, warnings } = loadConfig({ ...env, OTEL_SERVICE_NAME: 'house' }, path)
+  expect(config).toMatchObject({ otel_traces_sampler: 'always_off', otel_traces_sampler_arg: 1 })
+  expect(config.otel_exporter_otlp_headers).toBeUndefined()
+  expect(config.otel_service_name).toBe('house')
+  expect(sources.otel_traces_sampler_arg).toBe('default')
+  expect(warnings).toEqual([
+    expect.stringMatching(/^OTEL_TRACES_SAMPLER: "parentbased_jaeger_remote" is not one of .*is ignored\.$/),
+    expect.stringMatching(/^OTEL_TRACES_SAMPLER_ARG: "endpoint=.*" is not a number from 0 to 1/),
+    expect.stringMatching(/^OTEL_EXPORTER_OTLP_HEADERS: the value is not a comma-separated list/),
+  ])
+  for (const [name, value] of Object.entries(env))
+    expect(refusal({ [`GATEHOUSE_${name}`]: value })).toStartWith(`GATEHOUSE_${name}: `)
+})
+
+test('with a certificate the default url is https, and it omits the default port', () => {
+  const urlOf = (env: Record<string, string>) => loadConfig(env).config.url
+  const tls = { GATEHOUSE_TLS_CERT: 'cert.pem', GATEHOUSE_TLS_KEY: 'key.pem' }
+  expect(urlOf(tls)).toBe('https://localhost:8080')
+  expect(urlOf({ ...tls, GATEHOUSE_PORT: '443' })).toBe('https://localhost')
+  expect(urlOf({ ...tls, GATEHOUSE_PORT: '0' })).toBe('https://localhost:0')
+  expect(urlOf({ ...tls, GATEHOUSE_URL: 'https://id.example.com' })).toBe('https://id.example.com')
+  expect(urlOf({ GATEHOUSE_PORT: '80' })).toBe('http://localhost')
 })
 
 test('one of smtp_url and mail_from without the other gives a warning', () => {

@@ -71,8 +71,8 @@ export const serveAlone = async (
     listener.reload()
     ;(await app.promise).context.places.drop()
   })
-  const isUnknown = given.port === 0 && given.url.endsWith(':0')
-  const config = isUnknown ? { ...given, url: `http://localhost:${listener.port}` } : given
+  const url = given.port === 0 ? given.url.replace(/:0$/, `:${listener.port}`) : given.url
+  const config = { ...given, url }
   if (isFirst && config.url.startsWith('http://')) warnInsecure(config.url, log)
 
   const opened = await openInstance(config, log, { migrate: upgrades })
@@ -99,8 +99,7 @@ export const serveAlone = async (
       ? await (await import('#src/links/links.ts')).createSetUpLink(instance)
       : undefined
   const { admin_client_file } = first
-  const { url, data_dir } = config
-  onReady({ url, port: listener.port, data_dir, admin_client_file, set_up }, log)
+  onReady({ url, port: listener.port, data_dir: config.data_dir, admin_client_file, set_up }, log)
   // The changes by the seed are logged after the banner, so that many changes do not delay the banner.
   for (const change of changes) log.info({ event: 'seed', ...change })
   if (isFirst && (!config.smtp_url || !config.mail_from))

@@ -26,7 +26,8 @@ export interface Setting<T> {
   about: string
 }
 
-export const text = value(given => given, 'a text')
+/** Parses a text with at least one visible character. An empty file of a secret is thus refused. */
+export const text = matching(given => given.trim() !== '', 'a text with at least one visible character')
 
 /** An optional setting. */
 export const setting = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
@@ -175,6 +176,13 @@ const allowedHost = (entry: string): string | undefined => {
   const url = URL.parse(`https://${host}:${port}`)
   return host && url && port !== '0' ? `${slug}${url.hostname}:${Number(port)}` : undefined
 }
+
+const SERVICE_LINK =
+  /^GATEHOUSE_(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
+
+/** True for a variable that Kubernetes sets for a service whose name begins with "gatehouse". */
+export const isServiceLink = (name: string, value: string): boolean =>
+  SERVICE_LINK.test(name) || /^(?:tcp|udp|sctp):\/\//.test(value)
 
 /**
  * Returns a sentence that suggests a known name for an unknown one, such as `smtp_url` for `smtp-url`.

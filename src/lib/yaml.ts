@@ -41,14 +41,20 @@ export interface Yaml {
  * Parses YAML 1.2, which includes JSON. The value has no cycle and a limited size, so reading it takes
  * bounded time.
  *
+ * @param options `areScalarsTexts` keeps each scalar except null as it is written, such as `007` and `true`
  * @throws YamlError for invalid YAML and for a value beyond a limit
  */
-export const parseYaml = (text: string): Yaml => {
+export const parseYaml = (text: string, options: { areScalarsTexts?: boolean } = {}): Yaml => {
   // Loaded lazily, because the import takes milliseconds and most starts read no YAML file.
   const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
   const lineCounter = new LineCounter()
   // The library compares each key with all keys before it, which takes half a minute for 40,000 keys.
-  const document = parseDocument(text, { lineCounter, logLevel: 'error', uniqueKeys: false })
+  const document = parseDocument(text, {
+    lineCounter,
+    logLevel: 'error',
+    uniqueKeys: false,
+    ...(options.areScalarsTexts && { schema: 'failsafe', customTags: ['null'] }),
+  })
   const [error] = document.errors
   if (error) throw new YamlError(reasonOf(error), error.linePos?.[0].line)
   const wrong = wrongKey(document)

@@ -115,6 +115,20 @@ test('SIGHUP without a certificate changes nothing', async () => {
   expect((await server.admin('GET', '/users')).status).toBe(200)
 })
 
+test('with a certificate and no url, the issuer and the set-up link begin with https', async () => {
+  put(await make('localhost'))
+  await using server = await serveExecutable({ GATEHOUSE_TLS_CERT, GATEHOUSE_TLS_KEY })
+  expect(server.url).toBe(`https://localhost:${server.port}`)
+  await until(() => server.output().includes('"event":"set_up"'))
+  const line = server
+    .output()
+    .split('\n')
+    .find(text => text.includes('"event":"set_up"'))
+  const link: string = JSON.parse(line ?? '').url
+  expect(link).toStartWith(`${server.url}/account/set-up?token=`)
+  expect((await fetch(link, { tls: { rejectUnauthorized: false } })).status).toBe(200)
+})
+
 test('a start with a certificate names a port in use, and a key that does not fit', async () => {
   put(await make('first'))
   await using server = await serve()
