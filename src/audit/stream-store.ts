@@ -1,4 +1,4 @@
-import { type AnyColumn, and, asc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import { visibleEvents } from './list-store.ts'
@@ -31,6 +31,17 @@ export const lastSeq = async (q: Queries): Promise<number> => {
     .select({ seq: sql<number>`coalesce(max(${events.seq}), 0)`.mapWith(Number) })
     .from(events)
   return row?.seq ?? 0
+}
+
+/** Returns the event with the largest `seq`. */
+export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string } | undefined> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ seq: events.seq, id: events.id })
+    .from(events)
+    .orderBy(desc(events.seq))
+    .limit(1)
+  return row
 }
 
 /**

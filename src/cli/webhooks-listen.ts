@@ -2,6 +2,7 @@ import { eventAnswer } from '#src/audit/schema.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { firstSeen } from '#src/lib/first-seen.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { iso } from '#src/lib/text.ts'
 import { createServiceClient } from '#src/resource-server/client.ts'
@@ -38,6 +39,11 @@ interface Source {
 const POLL = SECOND / 2
 const BATCH = 100
 /**
+ * Number of earlier events whose ids are known when the program starts. They are more than `BATCH`, because a
+ * purge or a reset of development may move later reads back.
+ */
+const KNOWN = 10 * BATCH
+/**
  * Each read from another server starts this many milliseconds before the newest event read so far, because an
  * event may become visible after newer ones.
  */
@@ -54,15 +60,31 @@ const localSource = async (options: Options): Promise<Source> => {
   const file = developmentServer(config, options.dataDir !== undefined)
   const found = file ? withDevelopment(config, file) : config
   const { store } = await openExisting(found, silentLog)
+  const isNew = firstSeen()
   let seen = await store.read(lastSeq)
+  for (const { id } of await store.read(q => eventsUpTo(q, seen - KNOWN, seen, KNOWN))) isNew(id)
   return {
     name: found.url,
     next: async () => {
+      // SQLite uses the `seq` of removed events again, so each read begins before the newest event.
+      seen = Math.min(seen, await store.read(lastSeq))
       const settled = await settledSeq(store)
-      const events = await store.read(q => eventsUpTo(q, seen, settled, BATCH))
-      seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? seen)
-      return events.map(eventAnswer)
+      const events = await store.read(q => eventsUpTo(q, seen - BATCH, settled, 2 * BATCH))
+      seen = events.length < 2 * BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? seen)
+      return events.filter(({ id }) => isNew(id)).map(eventAnswer)
     },
+  }
+}
+
+/** A page of events, or a refusal. */
+type Answer = Partial<{ data: Shown[]; pagination: { next_cursor?: string }; error_description: string }>
+
+/** Returns the members of an answer; none when a proxy answered with another text than JSON. */
+const membersOf = (text: string): Answer => {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
   }
 }
 
@@ -78,29 +100,26 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
     const answer = await client.fetch(`${issuer}/api/v1/admin/events?${new URLSearchParams(query)}`, {
       signal: AbortSignal.timeout(TIMEOUT),
     })
-    const body = (await answer.json()) as Record<string, unknown>
-    if (!answer.ok) throw new Error(`${issuer} answered ${answer.status}: ${body.error_description}`)
-    const { next_cursor: next } = body.pagination as { next_cursor?: string }
-    return { data: body.data as Shown[], next }
+    const body = membersOf(await answer.text())
+    if (!answer.ok || !body.data)
+      throw new Error(`${issuer} answered ${answer.status}: ${body.error_description ?? 'no list of events'}`)
+    return { data: body.data, next: body.pagination?.next_cursor }
   }
   const [latest] = (await page({ limit: '1' })).data
   const since = Date.parse(latest?.timestamp ?? iso(0))
   let last = since
-  // Ids and times of the latest events. They are kept because each read goes back in time and returns some
-  // events again.
-  const seen = new Map<string, number>()
+  const isNew = firstSeen()
   const readFrom = async (from: number): Promise<Shown[]> => {
     const found: Shown[] = []
     for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
       const query = { order: 'asc', limit: String(BATCH), from: iso(from) }
       const { data, next } = await page({ ...query, ...(cursor !== undefined && { cursor }) })
-      found.push(...data.filter(({ id }) => !seen.has(id)))
-      for (const { id, timestamp } of data) seen.set(id, Date.parse(timestamp))
+      found.push(...data)
       cursor = next
     }
     last = Math.max(last, ...found.map(({ timestamp }) => Date.parse(timestamp)))
-    for (const [id, time] of seen) if (time < last - LATE) seen.delete(id)
-    return found
+    // The ids are remembered after the last page, so that a failure loses no event of the pages before it.
+    return found.filter(({ id }) => isNew(id))
   }
   await readFrom(since - LATE)
   return { name: issuer, next: () => readFrom(last - LATE) }
@@ -146,6 +165,8 @@ export const webhooksListen = async (options: Options): Promise<void> => {
     throw new ConfigError('--forward: must be an http or https URL such as http://localhost:3000/events.')
   const secret = secretOf(options)
   const patterns = (options.events ?? ['*']).map(patternOf)
+  if (options.url && !/^https?:$/.test(URL.parse(options.url)?.protocol ?? ''))
+    throw new ConfigError('--url: must be an http or https URL such as https://id.example.com.')
   const source = options.url
     ? await remoteSource(options.url.replace(/\/$/, ''), options.client)
     : await localSource(options)

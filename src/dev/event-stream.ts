@@ -1,4 +1,6 @@
+import { newestEvent } from '#src/audit/stream-store.ts'
 import type { Core } from '#src/context.ts'
+import { firstSeen } from '#src/lib/first-seen.ts'
 import { filteredEventsAfter } from './store.ts'
 
 /**
@@ -6,6 +8,13 @@ import { filteredEventsAfter } from './store.ts'
  * the server has little other load.
  */
 const POLL_INTERVAL = 20
+/**
+ * Number of earlier events that are read again. A reset removes the newest events, and SQLite uses their
+ * `seq` again for new events, which are recognized by their ids.
+ */
+const AGAIN = 100
+/** Number of earlier events whose ids the first read remembers. A reset may move later reads back to them. */
+const AGAIN_AT_FIRST = 900
 
 /**
  * Streams audit events as server-sent events: `id` is the sequence number, `event` the type, `data` the event
@@ -20,6 +29,23 @@ export const eventStream = (
   }: { after: number; filter: Parameters<typeof filteredEventsAfter>[2]; signal: AbortSignal },
 ): Response => {
   let seen = after
+  let newest: string | undefined
+  // The first read also returns events that the caller does not want.
+  let [again, unwanted] = [AGAIN_AT_FIRST, after]
+  const isNew = firstSeen()
+  const next = async () => {
+    const last = await store.read(newestEvent)
+    if (last?.id === newest) return []
+    seen = Math.min(seen, last?.seq ?? 0)
+    const found = await store.read(q => filteredEventsAfter(q, seen - again, filter))
+    const rows = found.filter(({ event }) => isNew(event.id))
+    if (rows.length === 0) newest = last?.id
+    seen = Math.max(seen, ...rows.map(({ seq }) => seq))
+    const wanted = rows.filter(({ seq }) => seq > unwanted)
+    again = AGAIN
+    unwanted = 0
+    return wanted
+  }
   const text = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
   const stop = () => clearInterval(timer)
@@ -31,12 +57,10 @@ export const eventStream = (
         if (isPolling) return
         isPolling = true
         try {
-          for (const { seq, event } of await store.read(q => filteredEventsAfter(q, seen, filter))) {
+          for (const { seq, event } of await next())
             controller.enqueue(
               text.encode(`id: ${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`),
             )
-            seen = seq
-          }
         } catch {
           stop()
         }

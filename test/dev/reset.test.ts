@@ -48,6 +48,23 @@ describe('dev 12: reset', () => {
     expect((await clientToken(server.url)).status).toBe(200)
   })
 
+  test('leaves a stream of events open, which goes on with the events after the reset', async () => {
+    await using server = await startGatehouse()
+    const after = (await server.events.list()).at(-1)?.seq ?? 0
+    const stream = server.events.stream({ after })
+    const seen: Json[] = []
+    const read = async () => seen.push((await stream.next()).value)
+    for (let i = 0; i < 3; i++) await clientToken(server.url)
+    for (let i = 0; i < 3; i++) await read()
+    await server.reset()
+    await clientToken(server.url)
+    await read()
+    const [last] = (await server.events.list()).slice(-1)
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(4)
+    expect([last?.seq, seen.at(-1).id]).toEqual([after + 1, last?.id])
+    await stream.return(undefined)
+  })
+
   test('needs no body', async () => {
     const started = await start()
     try {
