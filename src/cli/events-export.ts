@@ -3,6 +3,7 @@ import { eventsAfter } from '#src/audit/store.ts'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { openExisting } from './instance.ts'
+import { write } from './print.ts'
 
 /** Events per read. A read of this size takes about 500 kB of memory, and a long log takes few reads. */
 const BATCH = 1_000
@@ -16,16 +17,12 @@ export const eventsExport = async (options: { config?: string; since?: string })
   const since = Date.parse(options.since ?? '1970-01-01')
   if (Number.isNaN(since)) throw new ConfigError('--since: not a time such as 2026-01-31T08:00:00Z.')
   const { store } = await openExisting(config, silentLog)
-  const output = Bun.stdout.writer()
   try {
     for (let after = 0; ; ) {
       const rows = await store.read(q => eventsAfter(q, after, BATCH))
-      for (const event of rows) {
-        after = event.seq
-        if (event.timestamp >= since) output.write(eventLine(event))
-      }
-      await output.flush()
-      if (rows.length < BATCH) return
+      const lines = rows.filter(({ timestamp }) => timestamp >= since).map(eventLine)
+      if (!write(lines.join('')) || rows.length < BATCH) return
+      after = rows.at(-1)?.seq ?? after
     }
   } finally {
     await store.close()

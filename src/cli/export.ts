@@ -3,6 +3,7 @@ import { ConfigError, loadConfig } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { openExisting } from './instance.ts'
+import { write } from './print.ts'
 
 /** Error codes of a wrong path, which is a mistake in the command line. */
 const WRONG_PATH = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES']
@@ -16,7 +17,7 @@ export const exportInstance = async (
   const instance = await openExisting(config, silentLog)
   try {
     const text = renderSeed(await exportSeed(instance, options))
-    if (file === undefined) await Bun.write(Bun.stdout, text)
+    if (file === undefined) write(text)
     else save(file, text, options.secrets ? 0o600 : 0o644)
   } finally {
     await instance.store.close()

@@ -10,7 +10,7 @@ import { loadServerConfig } from './last-start.ts'
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   if (options.url !== undefined && !URL.canParse(options.url))
     throw new ConfigError('--url: must be a URL such as http://localhost:8080.')
-  const base = options.url ?? loadServerConfig(options).local_url
+  const base = options.url?.replace(/\/+$/, '') ?? loadServerConfig(options).local_url
   try {
     // The certificate is not verified, because it names the public host and not an address of this machine.
     // The request and its answer contain no secret.

@@ -18,7 +18,7 @@ import {
   openMasterKey,
   readMasterKey,
 } from './instance.ts'
-import { print } from './print.ts'
+import { print, write } from './print.ts'
 
 interface Options {
   config?: string
@@ -77,7 +77,7 @@ export const keysImport = (file: string, options: Options & { alg?: string }): P
 /** Prints the private key to standard output and writes no file. */
 export const keysExport = (id: string, options: Options): Promise<void> =>
   withInstance(options, async instance => {
-    await Bun.write(Bun.stdout, await exportKey(instance, id).catch(orNoSuchKey))
+    write(await exportKey(instance, id).catch(orNoSuchKey))
   })
 
 const read = (file: string): string => {

@@ -8,15 +8,24 @@ import { writeSync } from 'node:fs'
  * @throws Error when the line cannot be written. A closed pipe, as after `head`, is not an error.
  */
 export const print = (text: string): void => {
-  const bytes = Buffer.from(`${text}\n`)
+  write(`${text}\n`)
+}
+
+/**
+ * Writes a text as {@link print} does, without adding a line break. Returns false when the reader has closed
+ * the pipe.
+ */
+export const write = (text: string): boolean => {
+  const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; )
     try {
       at += writeSync(1, bytes, at)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      if (code === 'EPIPE') return
+      if (code === 'EPIPE') return false
       // Standard output may be a non-blocking pipe.
       if (code !== 'EAGAIN') throw new Error(`standard output cannot be written (${code}).`)
       Bun.sleepSync(5)
     }
+  return true
 }

@@ -62,6 +62,17 @@ describe('commands beside a running server', () => {
   })
 })
 
+test('healthcheck asks for /readyz, whether or not the url ends with a slash', async () => {
+  await using server = Bun.serve({ port: 0, fetch: () => new Response(null, { status: 503 }) })
+  const origin = `http://localhost:${server.port}`
+  for (const url of [origin, `${origin}/`])
+    expect(await gatehouse(['healthcheck', '--url', url])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `gatehouse: not ready: ${origin}/readyz answered 503\n`,
+    })
+})
+
 describe('commands without a server', () => {
   test('commands that need an instance create none', async () => {
     const data_dir = join(folder(), 'none')

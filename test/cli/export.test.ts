@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fill } from '#test/bench/fill.ts'
-import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -35,6 +35,19 @@ test('a large export is the same through a pipe as into a file', async () => {
   expect(piped.code).toBe(0)
   expect(piped.stdout.length).toBeGreaterThan(1_000_000)
   expect(piped.stdout === readFileSync(file, 'utf8')).toBe(true)
+}, 30_000)
+
+test('a reader that ends early, such as head, is no failure of an export', async () => {
+  const data_dir = await instance()
+  const env = { GATEHOUSE_DATA_DIR: data_dir, PATH: process.env.PATH ?? '' }
+  const [key = ''] = (await gatehouse(['keys', 'list'], env)).stdout.split(' ')
+  for (const args of ['events export', 'export', `keys export ${key}`]) {
+    // The shell runs `:` and closes the pipe before the command writes.
+    const pipeline = `set -o pipefail; { until [ -e ${folder}/closed ]; do :; done; ${EXECUTABLE} ${args}; } | { exec <&-; touch ${folder}/closed; }`
+    const { exitCode, stderr } = Bun.spawnSync(['bash', '-c', pipeline], { env })
+    expect([args, exitCode, String(stderr)]).toEqual([args, 0, ''])
+    rmSync(join(folder, 'closed'))
+  }
 }, 30_000)
 
 test('an output that cannot be written is a failure, in one line', async () => {
