@@ -31,7 +31,8 @@ export type TestIssuer = {
   readonly now: () => number
   /**
    * Answers requests for the discovery document and the key set, and token requests by client credentials.
-   * Every client and secret is accepted; the tokens are valid for an hour.
+   * Every client and secret is accepted; the tokens are valid for an hour. Like the server's, they have no
+   * claims about a user, and their audience is the `resource` of the request, or else the client itself.
    */
   readonly fetch: Fetch
   /** URLs below the issuer that were requested so far, in order. */
@@ -96,7 +97,11 @@ export async function createTestIssuer(options: TestIssuerOptions = {}): Promise
     const form = new URLSearchParams(await request.text())
     const [basic] = atob(request.headers.get('authorization')?.replace(/^Basic /i, '') ?? '').split(':')
     const client = form.get('client_id') || decodeURIComponent(basic ?? '')
-    const access_token = await self.token({ sub: client, client_id: client, scope: form.get('scope') ?? '' })
+    const audience = form.get('resource') ?? client
+    const scope = form.get('scope') ?? ''
+    const access_token = await self.token(
+      JSON.stringify({ ...serviceClaims(issuer, audience, now()), sub: client, client_id: client, scope }),
+    )
     return Response.json({ access_token, token_type: 'Bearer', expires_in: 3600 })
   }
 
@@ -166,6 +171,12 @@ function defaultClaims(issuer: string, audience: string, now: number): Payload {
     family_name: 'Example',
     roles: ['user'],
   }
+}
+
+/** Claims of a client's own token, which belongs to no user. */
+function serviceClaims(issuer: string, audience: string, now: number): Payload {
+  const { iss, aud, iat, nbf, exp, jti, org_id } = defaultClaims(issuer, audience, now)
+  return { iss, aud, iat, nbf, exp, jti, org_id }
 }
 
 function logoutClaims(issuer: string, audience: string, now: number): Payload {

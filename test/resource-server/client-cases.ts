@@ -1,7 +1,7 @@
 /** Cases of the service client: caching, renewal, retries. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { CachedToken, ServiceClientOptions } from '#src/resource-server/client.ts'
-import type { Case, World } from './world.ts'
+import { type Case, ISSUER, NOW, type World } from './world.ts'
 
 const clientOf = ({ sdk, issuer, clock }: World, options: Partial<ServiceClientOptions> = {}) =>
   sdk.client.createServiceClient({
@@ -28,8 +28,35 @@ export const services: Case[] = [
       same(await client.getToken(['a', 'b', 'a']), tokens[0])
       await client.getToken(['a'])
       same(issuer.requests, Array(2).fill(`${issuer.issuer}/oauth/token`))
-      const { sub, scope } = await world.verifier().verify(await client.getToken())
+      const { sub, scope } = await world.verifier({ audience: 'billing' }).verify(await client.getToken())
       same([sub, scope], ['billing', 'a b'])
+    },
+  },
+  {
+    name: "service client: the test issuer's token has the claims that the server gives to a client",
+    async run({ issuer, verifier }) {
+      const ask = async (form: Record<string, string>) => {
+        const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: 'billing', ...form })
+        const answer = await issuer.fetch(`${issuer.issuer}/oauth/token`, { method: 'POST', body })
+        return ((await answer.json()) as { access_token: string }).access_token
+      }
+      const own = await verifier({ audience: 'billing' }).verify(await ask({ scope: 'a' }))
+      const { jti, ...claims } = own.raw
+      ok(typeof jti === 'string')
+      same(claims, {
+        iss: ISSUER,
+        sub: 'billing',
+        aud: 'billing',
+        exp: NOW + 3600,
+        iat: NOW,
+        nbf: NOW,
+        client_id: 'billing',
+        scope: 'a',
+        org_id: 'default',
+      })
+      const resource = 'https://orders.example.test'
+      const { raw } = await verifier({ audience: resource }).verify(await ask({ resource }))
+      same([raw.aud, raw.client_id], [resource, 'billing'])
     },
   },
   {
