@@ -8,6 +8,7 @@ import { program } from '#src/cli/program.ts'
 import { settings } from '#src/config.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import { type Block, type Inline, plain, type Target } from '#src/guide/tree.ts'
+import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
 
 const root = join(import.meta.dir, '../..')
 const pages = guideSections.flatMap(section => section.pages)
@@ -66,6 +67,31 @@ describe('each is documented on exactly one page', () => {
     expect(rowsOf('Exit code')).toEqual(told.match(/\d+/g) ?? [])
     expect(pagesWith('Exit code')).toEqual(['exit-codes'])
   })
+})
+
+test('O-55 the page of the SDK lists exactly the claims of an access token', () => {
+  const { blocks = [] } = pages.find(({ subject }) => subject === 'sdk') ?? {}
+  const [table] = blocks.filter(block => block.type === 'table')
+  const named = table?.rows.flatMap(([cell = []]) => plain(cell).split(', ')) ?? []
+  const user = {
+    id: 'usr_a',
+    organization_id: 'org_a',
+    username: 'ada',
+    email: 'ada@example.com',
+    email_verified: true,
+    first_name: '',
+    last_name: '',
+  }
+  const issued = { issuer: 'https://id.example.com', issued_at: 0, expires_at: 1, jti: 'a', client_id: 'web' }
+  const claims = accessTokenClaims({
+    ...issued,
+    scopes: [],
+    user,
+    roles: [],
+    session_id: 'sess_a',
+    auth_time: 0,
+  })
+  expect(named.sort()).toEqual(Object.keys(claims).sort())
 })
 
 test('the page of commands lists exactly the existing options', () => {
