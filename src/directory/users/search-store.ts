@@ -6,7 +6,7 @@
  * index finds for the term. A term is short when each of its words has one or two characters. For a short
  * term, the index searches all organizations for the longest word of the term. For any other term, the index
  * searches the organization only. The cost is the number of rows read for a page. A list reads up to four
- * ranges of an index (`rangesOf`).
+ * ranges of an index (`rangesOf`), each in one or two runs (`runsOf`).
  *
  * | Strategy            | When                                              | Cost of a page                                    |
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
@@ -44,8 +44,9 @@
  *
  * - `collect` takes 13 ms for 10,000 matches in the order of the last login. This order is not cached,
  *   because each login changes it.
- * - `meet` takes 1 to 3 ms. It reads up to eight runs of an index, each by a statement of its own. A list of
- *   a thousand users needs one statement. More than 1,000,000 users do not increase the cost.
+ * - `meet` takes 1 to 3 ms. It reads up to eight runs of an index, each by a statement of its own. A search
+ *   among 1,000 users does not use `meet` and needs one statement. More than 1,000,000 users do not increase
+ *   the cost.
  * - With 1,000 times as many users, a search that matched one user may fill a page. A page of 20 rows takes
  *   0.3 ms more than a page of one row.
  * - The first search by a short word and a long one, such as `example ~`, compares each user that matches the
@@ -166,8 +167,8 @@ const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(p
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * Walks the list and returns the matches of a page. Returns undefined when the matches are too far apart:
- * `WALK` rows of a run did not fill a page, and the range has more rows.
+ * Walks the list and returns the matches of a page. Returns undefined when the matches are too far apart: a
+ * range has more than `WALK` rows, and the first `WALK` rows of its first run do not fill the page.
  */
 const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []

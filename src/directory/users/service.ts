@@ -156,7 +156,7 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // Like changed attributes, a new user name requires an update of the attribute index: a concurrent
+    // A new user name requires an update of the attribute index, as changed attributes do. A concurrent
     // rebuild of the index reads users in the order of their names, and may already be past the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)

@@ -267,8 +267,8 @@ export const cancelPendingEmail = async (
 }
 
 /**
- * Ends the first factors of the user that wait for a second factor or for a new passkey. A first factor is
- * valid only for one value of `password_changed_at` (`confirmProof`), which the function raises by 1 ms.
+ * Ends the user's first factors that wait for a second factor or a new passkey. A first factor is valid only
+ * while `password_changed_at` is unchanged (`confirmProof`), so this function adds 1 ms to that time.
  */
 export const endProofs = async (tx: Transaction, id: UserId): Promise<void> => {
   const { users: t } = tx.tables
