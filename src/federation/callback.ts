@@ -40,7 +40,9 @@ export interface CallbackRequest {
 interface CallbackResult {
   /** The `state` of the callback; undefined for an unsolicited SAML response. */
   state: string | undefined
-  /** Verifies the provider's answer. Any error refuses the login. */
+  /**
+   * Verifies the provider's answer. Any error refuses the login, except an `AppError`, which passes through.
+   */
   prove(upstream_request: CallbackRequest | undefined): Promise<UpstreamProfile>
 }
 
@@ -74,8 +76,8 @@ export const handleCallback = async (
 /**
  * Returns the `auth_time` of the login in milliseconds, never later than now. When the provider states no
  * time, the value is 0, which no `max_age` accepts. When the upstream request required a new authentication,
- * the value is at least the time of that request. A missing time then counts as now, because some providers
- * never state a time.
+ * the value is at least the time of that request. In this case a missing time counts as now, because some
+ * providers never state a time.
  */
 const authTimeOf = (
   { clock }: Context,
@@ -154,7 +156,7 @@ export const withRefusals = async (
 
 /**
  * Returns the refusal to record for an error; undefined when the error is not a refusal. The 410 of an
- * invitation that has ended is recorded as a refusal, but the user sees the original error page.
+ * invitation that has ended is recorded as a refusal, but the user still sees the page of the 410.
  */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)
@@ -223,7 +225,10 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
     { locale: call.locale },
   )
 
-/** Confirms the provider. Uses up the forms of this flow, so that each form works for one login only. */
+/**
+ * Confirms that the provider is unchanged. If the user filled in a form, uses up all forms of this flow, so
+ * that they allow one login only.
+ */
 const confirmIdentity = async (
   tx: Transaction,
   { pending }: StoredFlow,

@@ -23,8 +23,8 @@ export const ConnectionCheck = z
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
 /**
- * Returns the result of a check. A `value` that `isShown` refuses is left out, because another server may
- * have sent it.
+ * Returns the result of a check. Another server may have sent `value`, so it may have any type and length. It
+ * is left out unless `isShown` accepts it.
  */
 export const finding = (
   name: (typeof names)[number],

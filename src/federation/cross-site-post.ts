@@ -12,8 +12,8 @@ import { boundHandle } from './upstream-request.ts'
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
  * its SameSite=Lax cookie with this GET, but not with the POST.
  *
- * @param key identifies the login to which the body belongs, such as the upstream request. A repeated POST
- * with the same key is stored once
+ * @param key the state of the upstream request, or the ids of the provider and of the unsolicited response. A
+ * later POST with the same key replaces the stored body
  */
 export const storePost = async (
   context: Context,
@@ -35,7 +35,7 @@ export const storePost = async (
 }
 
 /**
- * Returns the stored body of the POST whose replay this call is, and deletes the body.
+ * Returns and deletes the stored body of the POST that this call replays.
  *
  * @throws PageError 400 `expired` for an unknown, used or expired handle
  */

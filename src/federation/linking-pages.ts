@@ -207,8 +207,9 @@ const completeProfile = async (
   )
   if (Object.keys(errors).length > 0)
     return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
-  // The form can be sent many times, because only a login uses it up. If the typed address belongs to a user,
-  // each submission stores another pending link.
+  // A submission that does not end in a login does not use up the form, so the form can be sent many times.
+  // If the typed address belongs to a user, each submission stores another pending link. Each submission is
+  // therefore charged.
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'commit' })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {

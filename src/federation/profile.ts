@@ -9,7 +9,7 @@ import { CallbackError } from './refusal.ts'
 export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** Time by which the login must end, as stated by the provider. */
+  /** Latest end of the session, as stated by the provider; undefined when it is not stated. */
   readonly until?: number | undefined
 }
 
@@ -82,8 +82,9 @@ export const mapClaims = (
   const [first, ...others] = (textOf(value('name')) ?? '').trim().split(/\s+/)
   const roles = value('roles')
   const email = textOf(value('email'))
-  // The claim `email_verified` is about the claim `email`. At some providers, users choose the values of
-  // other claims that contain an address.
+  // The claim `email_verified` is about the claim `email` only. At some providers, users choose the values of
+  // other claims that contain an address. Such an address counts as verified only if the provider's mapping
+  // names a claim for `email_verified`, or if the claim `email` has the same address.
   const isAboutEmail = attribute_mapping.email_verified !== undefined || email === textOf(claims.email)
   return {
     subject: textOf(value('subject')) ?? '',

@@ -89,8 +89,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
   linking: UserId | undefined,
   buildUrl: BuildAuthorizationUrl<P>,
 ): Promise<Response> => {
-  // A provider signs in only users of its own organization (M-03, M-09). The operator of a provider could
-  // otherwise sign in as a user of another organization.
+  // A provider signs in only users of its own organization. The operator of a provider could otherwise sign
+  // in as a user of another organization.
   if (flow.organization.id !== provider.organization_id) throw new PageError('not_found', 404)
   const kind = provider.type === 'saml' ? 'signature' : 'outbound'
   await chargeBrowser(context, browser.call, { organization_id: provider.organization_id, kind })
@@ -118,8 +118,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
 }
 
 /**
- * True when the client demands a new authentication, or the user of an existing login has to authenticate
- * again. Single sign-on at the provider is then not enough.
+ * True when the client sends `prompt=login` or `max_age`, or when the browser has a login whose user must
+ * authenticate again. In these cases a session at the provider is not enough.
  */
 const mustReauthenticate = async (
   context: Context,

@@ -49,9 +49,9 @@ const open = ({ master }: Context, row: UpstreamRequestRow): Stored => ({
 })
 
 /**
- * Returns the state of an upstream request. It is derived from the values of the request and from the handle,
- * a secret of the browser. A browser that is redirected to the provider again thus uses the same upstream
- * request.
+ * Returns the state of an upstream request. The state is derived from the values with which the request
+ * starts. One of them is the handle, a secret of the browser. A browser that is redirected to the provider
+ * again thus uses the same upstream request.
  */
 export const upstreamState = (
   context: Context,

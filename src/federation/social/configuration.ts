@@ -20,8 +20,8 @@ export const MAX_KEPT_BYTES = 64 * 1024
 const MAX_KEPT = 200
 
 /**
- * Adapts the server's outbound fetch to openid-client. A GET without credentials reads metadata or a key set,
- * so its answer has the lower limit `MAX_KEPT_BYTES`.
+ * Adapts the server's outbound fetch to openid-client. A GET without credentials reads metadata or a key set.
+ * The answer to such a GET has at most `MAX_KEPT_BYTES`. Other answers have the default limit of the fetch.
  */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>

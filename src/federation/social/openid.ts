@@ -99,7 +99,10 @@ const checkAccessTokenHash = (
     throw new CallbackError('id_token_at_hash')
 }
 
-/** Milliseconds by which the clocks may differ. The default for SAML providers is the same. */
+/**
+ * Milliseconds by which the clocks may differ, both between machines of a provider and between copies of this
+ * server. The default for SAML providers (`clock_tolerance`) is the same.
+ */
 const TOLERANCE = MINUTE
 
 /**
