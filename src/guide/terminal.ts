@@ -43,7 +43,7 @@ const longestWord = (text: string): number => Math.max(...text.split(' ').map(wo
 /**
  * Returns the width of each column; undefined when the table cannot fit. While the table is too wide, the
  * widest column that exceeds its minimum loses a character. The minimum of a column is its longest word. The
- * minimum of the last column is at least MIN_WIDTH, or its longest text if that text is shorter.
+ * last column also keeps at least MIN_WIDTH characters, or its full width if that is less.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>
@@ -149,7 +149,7 @@ const textsOf = (part: Block): string[] => {
 }
 
 /**
- * Maximum characters before and after a found word, so that an excerpt takes at most two lines of a terminal.
+ * Maximum characters on each side of a found word, so that an excerpt takes at most two lines of a terminal.
  */
 const AROUND = 60
 

@@ -12,7 +12,7 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { paths } from './links.ts'
 
 const gone = (): PageError => new PageError('link', 410)
-// A set-up link has no effect when an administrator exists: its page links to the login.
+// When an administrator exists, a set-up link has no effect, and its error page links to the login.
 const isSetUp = (): PageError => new PageError('set_up', 410, { retry_url: '/account' })
 
 /**

@@ -216,8 +216,8 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   if (kind === 'invitation') return deliverInvitation(context, mail)
   if (kind === 'registration') return deliverRegistration(context, mail)
   if (kind === 'sign_in_code') return deliverCode(context, mail)
-  // One write reads the user and creates the link: otherwise a change of the user in between would not revoke
-  // the link.
+  // One write reads the user and creates the link. With two writes, a change of the user between them would
+  // not revoke the link.
   const { user, url } = await context.store.write(async tx => {
     const user = context.mail && (await recipientOf(tx, mail))
     return { user, url: user && (await urlOf(context, tx, mail, user)) }

@@ -121,9 +121,9 @@ const report = (
 
 /**
  * Runs `attempt`, which verifies a secret, a code or a token. Counts the wrong guesses of each network. After
- * too many wrong guesses, every further attempt from the network is refused without verification, even a
- * right one. Otherwise a client could guess until it is right. `asClient` does not call `throttled` for a
- * client that presents its correct secret or assertion.
+ * too many wrong guesses, attempts from the network are refused for some time, without verification. A right
+ * value is refused too, because a client could otherwise guess until it finds the value. `asClient` does not
+ * call `throttled` for a client that presents its correct secret or assertion.
  *
  * @param client the client whose organization is charged for the guesses
  * @throws AppError 429 `rate_limited`; also every error of `attempt`
