@@ -31,9 +31,9 @@ interface Budget {
 
 /*
  * `burst` is enough when everyone in an office or school behind one address signs in at once. `per_second` is
- * enough afterwards. Work that costs more or leaves more behind (hashes, mail, registrations, log lines) has
- * a smaller budget. `reserved` is enough for a few people, so that a few people of each network can sign in
- * while others attack the organization.
+ * enough for their sign-ins after that. Work that costs more or leaves more behind (hashes, mail,
+ * registrations, log lines) has a smaller budget. `reserved` is enough for a few people, so that a few people
+ * of each network can sign in while others attack the organization.
  */
 const budgets = {
   /** A password hash. */
@@ -89,7 +89,10 @@ const ORGANIZATION_FACTOR = 10
  */
 const MAX_BUCKETS = 50_000
 
-/** Returns the buckets of one of `workers` processes. Each copy of the server has buckets of its own. */
+/**
+ * Returns the buckets of one process. The `workers` processes of a copy of the server divide each budget
+ * equally. Another copy of the server has full budgets of its own.
+ */
 export const openCharges = (workers: number): Core['charges'] => ({
   networks: new TokenBuckets(MAX_BUCKETS, workers),
   organizations: new TokenBuckets(MAX_BUCKETS, workers),

@@ -13,7 +13,8 @@ interface Bucket {
 /**
  * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond that
  * the least recently used key is dropped; when it is used again, its bucket is full. A clock that steps back
- * adds no units. Each of `workers` processes grants its share of an allowance, and at least one unit.
+ * adds no units. The buckets of each of `workers` processes have an equal share of the allowance, but each
+ * bucket can hold at least one unit.
  */
 export class TokenBuckets {
   readonly #most: number

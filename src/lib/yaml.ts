@@ -2,8 +2,9 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import type { Document, Pair } from 'yaml'
 
 /**
- * Maximum, for each anchor, of the number of its uses times the number of aliases inside it. Without this
- * limit, nested aliases could expand to gigabytes.
+ * Limit of the library, without which nested aliases could expand to gigabytes. The library computes a number
+ * for each anchor: the count of its uses, including the definition. If other anchors are used inside it, the
+ * count is multiplied by the largest of their numbers. No number may exceed the limit.
  */
 const MAX_ALIASES = 10_000
 /**
