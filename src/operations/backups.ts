@@ -131,7 +131,7 @@ export const backupRoutes = (context: Context): AdminRoute[] => [
     permission: 'settings:update',
     instance_only: true,
     fresh: true,
-    summary: 'Begin a backup in the data directory of this server; the list of backups shows its state',
+    summary: 'Begin a backup in the data directory of this server; the list of backups shows whether it runs',
     status: 202,
     answer: Backups,
     errors: [409],
