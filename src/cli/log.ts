@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs'
-import { SonicBoom } from 'sonic-boom'
 import { type Logger, type LogLevel, openLogger } from '#src/lib/log.ts'
+import { openLogOutput } from './log-output.ts'
 
 /**
  * Milliseconds for which lines are collected before they are written, so that a slow disk or pipe does not
@@ -14,15 +14,14 @@ const CHUNK = 32_768
  * pipe(7).
  */
 const PIPE_BUF = 4_096
-/** Maximum milliseconds that an exiting process waits for the reader of the log to read all lines. */
-const CLOSE_MS = 200
 
 interface Log {
   log: Logger
+  /** Writes all lines before it returns. */
   flush(): void
   /**
-   * Resolves when all lines are written, or after `CLOSE_MS`. The process must not end earlier, because a
-   * pending write would be lost.
+   * Resolves when all lines are written, or their reader is too slow. The process must not end earlier,
+   * because a pending write would be lost.
    */
   close(): Promise<void>
 }
@@ -50,10 +49,10 @@ export const openLog = async (level: LogLevel, isShared = false): Promise<Log> =
     })
     return { log: openLogger(level, line => void stream.write(line)), flush: () => {}, close: async () => {} }
   }
-  const destination = openOutput(isShared ? PIPE_BUF : undefined)
+  const output = openLogOutput()
   let lines = ''
   const send = () => {
-    if (lines) destination.write(lines)
+    output.write(lines)
     lines = ''
   }
   const log = openLogger(level, line => {
@@ -63,33 +62,13 @@ export const openLog = async (level: LogLevel, isShared = false): Promise<Log> =
   })
   const flush = () => {
     send()
-    try {
-      destination.flushSync()
-    } catch {
-      // The reader of the log has closed the pipe. The server continues without a log.
-    }
+    output.flush()
   }
   setInterval(send, FLUSH_MS).unref()
-  const close = async () => {
+  process.on('exit', flush)
+  const close = () => {
     send()
-    const closed = new Promise(resolve => destination.once('close', resolve))
-    destination.end()
-    await Promise.race([closed, Bun.sleep(CLOSE_MS)])
+    return output.close()
   }
   return { log, flush, close }
-}
-
-/** Opens the standard output for writes that do not block. */
-const openOutput = (maxWrite: number | undefined): SonicBoom => {
-  const output = new SonicBoom({ fd: 1, sync: false, ...(maxWrite && { maxWrite }) })
-  const ignore = () => {}
-  output.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    // The reader of the log has closed the pipe. The server continues without a log.
-    Object.assign(output, { write: ignore, end: ignore, flushSync: ignore, destroy: ignore })
-  })
-  const writeRest = () => output.flushSync()
-  process.on('exit', writeRest)
-  output.once('close', () => process.off('exit', writeRest))
-  return output
 }

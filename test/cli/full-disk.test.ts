@@ -2,17 +2,18 @@
  * Tests full disks and servers that do not answer. Each error message is one line that names the folder, file
  * or server, and the exit code is the one in the guide.
  */
-import { expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { withDetails } from '#src/cli/error-details.ts'
 import { unavailable } from '#src/storage/errors.ts'
-import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
+import { until } from '#test/support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -69,6 +70,58 @@ test('with a full disk every command says so, and works again once there is spac
       expect((await gatehouse(['keys', 'rotate'], env(dir))).code).toBe(0)
     })
 }, 30_000)
+
+describe('a server whose log is on a full disk', () => {
+  /** Starts a server that writes its log to this file. */
+  const serveInto = async (log: string) => {
+    const probe = Bun.serve({ port: 0, fetch: () => new Response() })
+    const { port = 0 } = probe
+    await probe.stop(true)
+    const stdout = openSync(log, 'a')
+    const child = Bun.spawn([EXECUTABLE, 'serve'], {
+      // The service link of a container causes a warning, which is the first line of the log.
+      env: {
+        GATEHOUSE_DATA_DIR: mkdtempSync(join(folder, 'data-')),
+        GATEHOUSE_PORT: String(port),
+        GATEHOUSE_SERVICE_HOST: '10.0.0.1',
+      },
+      stdout,
+      stderr: 'ignore',
+    })
+    closeSync(stdout)
+    const answers = (path: string) =>
+      fetch(`http://127.0.0.1:${port}${path}`).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    await until(() => answers('/healthz'))
+    return { child, answers }
+  }
+
+  test('answers, and ends at SIGTERM', async () => {
+    const { child, answers } = await serveInto('/dev/full')
+    for (let i = 0; i < 3; i++) expect(await answers('/.well-known/openid-configuration')).toBe(true)
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+  })
+
+  test('continues the log in the middle of a line when there is space again', async () => {
+    await withDisk('64k', async dir => {
+      const [log, ballast] = [join(dir, 'log'), join(dir, 'ballast')]
+      writeFileSync(log, '')
+      expect(() => writeFileSync(ballast, Buffer.alloc(1 << 20))).toThrow('ENOSPC')
+      const { child, answers } = await serveInto(log)
+      expect(await answers('/.well-known/openid-configuration')).toBe(true)
+      rmSync(ballast)
+      await until(() => readFileSync(log, 'utf8').includes('"path":"/.well-known/openid-configuration"'))
+      child.kill('SIGTERM')
+      expect(await child.exited).toBe(0)
+      const lines = readFileSync(log, 'utf8').trimEnd().split('\n')
+      const events = lines.map(text => JSON.parse(text).event)
+      expect([events[0], events.at(-1)]).toEqual(['config', 'stopped'])
+    })
+  })
+})
 
 test('a disk that became read-only is reported as read-only, not as damage', async () => {
   await withDisk('2m', async dir => {

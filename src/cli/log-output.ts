@@ -1,0 +1,71 @@
+import { write, writeSync } from 'node:fs'
+
+/**
+ * Maximum bytes that wait for a disk that is full or a reader that is slow. Further lines are lost, so that
+ * they do not fill the memory.
+ */
+const MOST_WAITING = 1 << 20
+/** Maximum milliseconds that a process waits for a slow reader at its end. */
+const LONGEST_WAIT = 200
+
+/** The standard output of a server. A write that fails never stops the server: see `print.ts`. */
+interface LogOutput {
+  /** Starts to write the text, after the texts that earlier calls could not write. */
+  write(text: string): void
+  /** Writes what waits, before it returns. */
+  flush(): void
+  /** Resolves when everything is written, or after `LONGEST_WAIT`. The rest is lost then. */
+  close(): Promise<void>
+}
+
+/** Opens the standard output for writes that do not block. Each text is a write of its own. */
+export const openLogOutput = (): LogOutput => {
+  const waiting: Uint8Array[] = []
+  let size = 0
+  let isWriting = false
+
+  /** Removes the bytes that were written, and puts back the rest of their text. */
+  const keepRest = (text: Uint8Array, written: number): void => {
+    size -= written
+    if (written < text.length) waiting.unshift(text.subarray(written))
+  }
+  const writeNext = (): void => {
+    const text = isWriting ? undefined : waiting.shift()
+    if (!text) return
+    isWriting = true
+    write(1, text, (error, written) => {
+      isWriting = false
+      keepRest(text, error ? 0 : written)
+      if (!error) writeNext()
+    })
+  }
+  return {
+    write: text => {
+      const bytes = Buffer.from(text)
+      if (bytes.length > 0 && size + bytes.length <= MOST_WAITING) {
+        waiting.push(bytes)
+        size += bytes.length
+      }
+      writeNext()
+    },
+    flush: () => {
+      const end = performance.now() + LONGEST_WAIT
+      for (let text = waiting.shift(); text; text = waiting.shift())
+        try {
+          keepRest(text, writeSync(1, text))
+        } catch (error) {
+          keepRest(text, 0)
+          const isSlow = (error as NodeJS.ErrnoException).code === 'EAGAIN'
+          if (!isSlow || performance.now() > end) return
+          Bun.sleepSync(5)
+        }
+    },
+    close: async () => {
+      for (const end = performance.now() + LONGEST_WAIT; size > 0 && performance.now() < end; ) {
+        writeNext()
+        await Bun.sleep(1)
+      }
+      waiting.length = 0
+    },
+  }
+}
