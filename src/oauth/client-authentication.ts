@@ -7,7 +7,7 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
-import { blockedUntil, countFailure, secretsFrom } from '#src/sign-in/throttle.ts'
+import { blockedUntil, countFailure, secretsFrom, waitUntil } from '#src/sign-in/throttle.ts'
 import { type AssertedFor, type AssertionFault, findAssertionFault } from './client-assertion.ts'
 
 /** Refusal of a secret, code or token that this server does not know. It counts as a wrong guess. */
@@ -136,7 +136,7 @@ export const throttled = async <T>(
 ): Promise<T> => {
   const { ip_address } = call
   const key = secretsFrom(ip_address)
-  const wait = (await blockedUntil(context.store, key.key)) - context.clock.now()
+  const wait = waitUntil(await blockedUntil(context.store, key.key), key.limit, context.clock.now())
   if (wait > 0)
     throw retryLater('rate_limited', 'Too many wrong secrets, codes or tokens came from this address.', wait)
   try {

@@ -6,7 +6,7 @@ import { DAY } from '#src/lib/duration.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { isKnownDevice } from './known-browsers.ts'
 import { findThrottle, removeThrottle, type ThrottleSet } from './store.ts'
-import { countFailure, type Limit, ROW, type ThrottleKey } from './throttle.ts'
+import { countFailure, type Limit, ROW, type ThrottleKey, waitUntil } from './throttle.ts'
 
 /**
  * Maximum attempts per day from each network on an account whose shared budget is spent. The owner can thus
@@ -85,7 +85,7 @@ export const budgetsOf = async (
 ): Promise<Budgets> => {
   const find = async (key: string, limit: Limit) => {
     const row = await findThrottle(q, key)
-    const wait = Math.max(0, (row?.blocked_until ?? 0) - clock.now())
+    const wait = waitUntil(row?.blocked_until ?? 0, limit, clock.now())
     const failures = row?.failures ?? 0
     return { key, limit, wait, concurrent: failures < ROW.after ? CONCURRENT - failures : 1 }
   }

@@ -62,6 +62,19 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
   limit: SECRETS,
 })
 
+/**
+ * Maximum milliseconds by which the clocks of two copies differ. A time that is further in the future than a
+ * rule allows was stored before the clock was set back, and does not count.
+ */
+const SKEW = MINUTE
+
+const isFromAhead = (blocked_until: number, limit: Limit, now: number): boolean =>
+  blocked_until > now + SKEW + (limit.kind === 'row' ? limit.longest_wait : limit.wait)
+
+/** Returns the milliseconds until `blocked_until`, the end of a wait of this rule; 0 when it has passed. */
+export const waitUntil = (blocked_until: number, limit: Limit, now: number): number =>
+  isFromAhead(blocked_until, limit, now) ? 0 : Math.max(0, blocked_until - now)
+
 /** Returns the milliseconds until the next attempt is allowed; 0 means now. */
 export const checkThrottle = async (
   context: Pick<Core, 'clock'>,
@@ -69,13 +82,15 @@ export const checkThrottle = async (
   keys: readonly ThrottleKey[],
 ): Promise<number> => {
   const now = context.clock.now()
-  const rows = await Promise.all(keys.map(({ key }) => findThrottle(q, key)))
-  return Math.max(0, ...rows.map(row => (row ? row.blocked_until - now : 0)))
+  const waits = keys.map(async ({ key, limit }) =>
+    waitUntil((await findThrottle(q, key))?.blocked_until ?? 0, limit, now),
+  )
+  return Math.max(0, ...(await Promise.all(waits)))
 }
 
 /**
- * Time in milliseconds until which a key is blocked; a past time or 0 for a key that is not blocked. Cached,
- * because the token endpoint needs it at each call of a client that is not authenticated.
+ * Time in milliseconds until which a key is blocked, for `waitUntil`. Cached, because the token endpoint
+ * needs it at each call of a client that is not authenticated.
  */
 export const blockedUntil = cached(
   'throttles',
@@ -100,15 +115,24 @@ export const countFailure = async (
   return counts
 }
 
-/** Returns the row after one more failure; an expired row is treated as absent. */
+/**
+ * Returns the row after one more failure. An expired row, and one from before the clock was set back, are
+ * treated as absent.
+ */
 export const afterFailure = (
   stored: Throttle | undefined,
   limit: Limit,
   now: number,
 ): Omit<Throttle, 'key'> => {
-  const live = stored && stored.expires_at > now ? stored : undefined
+  const isLive =
+    stored &&
+    stored.expires_at > now &&
+    stored.window_started_at <= now + SKEW &&
+    !isFromAhead(stored.blocked_until, limit, now)
+  const live = isLive ? stored : undefined
   const failures = (live?.failures ?? 0) + 1
-  const blocked_until = now + waitAfter(failures, limit)
+  const wait = waitAfter(failures, limit)
+  const blocked_until = wait && now + wait
   const window_started_at = live?.window_started_at ?? now
   const lasts = limit.kind === 'row' ? now + limit.forget_after : window_started_at + limit.window
   return { failures, window_started_at, blocked_until, expires_at: Math.max(lasts, blocked_until) }

@@ -1,0 +1,47 @@
+/** Tests that failures which were counted while the clock was ahead delay nobody after it is set back. */
+import { expect, test } from 'bun:test'
+import { HOUR } from '#src/lib/duration.ts'
+import { startApp } from '#test/support/app.ts'
+import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { addClient, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
+import { addCode, redeem } from '#test/support/tokens.ts'
+
+const app = await startApp()
+await addClient(app, 'web')
+const spa = await addClient(app, 'spa', { type: 'public', token_endpoint_auth_method: 'none' })
+
+const attempt = async (username: string, password: string) => {
+  const browser = openBrowser(app, { ip: '192.0.2.10' })
+  return browser.submit(await browser.get(authorizeUrl('web')), { username, password })
+}
+
+test.each([
+  ['one wrong password', 'alice', 1],
+  ['wrong passwords that block the account', 'bob', 6],
+])('O-35 %s while the clock is ahead', async (_, username, failures) => {
+  await addUser(app, username)
+  app.clock.advance(HOUR)
+  for (let i = 0; i < failures; i++) await attempt(username, 'wrong')
+  await app.events()
+  app.clock.advance(-HOUR)
+  expect(answerOf(await attempt(username, PASSWORD)).code).toBeString()
+  // The login is recorded when its code is exchanged.
+  expect(await app.events()).toEqual([])
+})
+
+test.each([
+  ['one wrong code', 'carol', 1],
+  ['wrong codes that block the network', 'dave', 30],
+])('O-36 %s while the clock is ahead', async (_, username, failures) => {
+  const user = await addUser(app, username)
+  const code = await addCode(app, spa, user)
+  app.clock.advance(HOUR)
+  for (let i = 0; i < failures; i++) await redeem(app, spa, 'unknown')
+  app.clock.advance(-HOUR)
+  expect((await redeem(app, spa, 'unknown')).status).toBe(400)
+  expect((await redeem(app, spa, code)).status).toBe(200)
+  // A block of the present is not lifted.
+  for (let i = 0; i < 30; i++) await redeem(app, spa, 'unknown')
+  expect((await redeem(app, spa, 'unknown')).status).toBe(429)
+  app.clock.advance(60_000)
+})
