@@ -13,8 +13,8 @@ interface Bucket {
 /**
  * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond that
  * the least recently used key is dropped; when it is used again, its bucket is full. A clock that steps back
- * adds no units. The buckets of each of `workers` processes have an equal share of the allowance, but each
- * bucket can hold at least one unit.
+ * adds no units and delays none. The buckets of each of `workers` processes have an equal share of the
+ * allowance, but each bucket can hold at least one unit.
  */
 export class TokenBuckets {
   readonly #most: number
@@ -32,7 +32,8 @@ export class TokenBuckets {
     const most = Math.max(1, burst / this.#workers)
     const bucket = this.#buckets.get(key)
     if (!bucket) return most
-    const gained = (Math.max(0, now - bucket.at) / 1000) * (per_second / this.#workers)
+    bucket.at = Math.min(bucket.at, now)
+    const gained = ((now - bucket.at) / 1000) * (per_second / this.#workers)
     return Math.min(most, bucket.left + gained)
   }
 
