@@ -1,8 +1,9 @@
 import type { Context } from '#src/context.ts'
-import { SECOND } from '#src/lib/duration.ts'
+import { HOUR, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
+import type { Ranges } from './store.ts'
 
 /**
  * `next_attempt_at` of a message that never becomes due by itself. The message is done, waits for an earlier
@@ -35,8 +36,10 @@ export interface Queue<M extends Message> {
    * gets true.
    */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Makes each message due now whose next attempt is between `now` and `until`. */
-  release(tx: Transaction, now: number, until: number): Promise<void>
+  /** Milliseconds from an attempt to the next one, at most. */
+  longest: number
+  /** Makes each message due at `now` whose next attempt is in one of the ranges. */
+  release(tx: Transaction, now: number, ranges: Ranges): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
 }
@@ -47,16 +50,23 @@ export interface Queue<M extends Message> {
  */
 const POLL = 5 * SECOND
 
+interface Pauses {
+  first: number
+  factor: number
+  longest: number
+}
+
 /**
  * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
  * `attempts`, at most `longest`. The result is then made up to 20 % shorter or longer, so that retries spread
  * over time. The values for mail are `PAUSES` in mail/outbox.ts; those for logouts are in
  * sessions/logout-delivery.ts.
  */
-export const pauseAfter = (
-  attempts: number,
-  { first, factor, longest }: { first: number; factor: number; longest: number },
-): number => Math.round(Math.min(longest, first * factor ** attempts) * (0.8 + 0.4 * Math.random()))
+export const pauseAfter = (attempts: number, { first, factor, longest }: Pauses): number =>
+  Math.round(Math.min(longest, first * factor ** attempts) * (0.8 + 0.4 * Math.random()))
+
+/** Returns the longest result of `pauseAfter` in milliseconds. */
+export const longestPause = ({ longest }: Pauses): number => Math.ceil(1.2 * longest)
 
 const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
   const counts = new Map<OrganizationId, number>()
@@ -130,16 +140,36 @@ export const deliverDue = async <M extends Message>(
 }
 
 /**
- * Releases the claims of a killed server. On SQLite only one server runs, so all claims are stale when it
- * starts. A claim looks the same as the pause after a failure, so the release also ends pauses that are
- * shorter than a lease. On PostgreSQL a claim ends with its lease.
+ * Returns a function that makes messages due which wait for nothing. It does so at its first call, when the
+ * clock has been set back, and hourly:
+ *
+ * - The claims of a killed server. On SQLite only one server runs, so all claims are stale when it starts. A
+ *   claim looks the same as the pause after a failure, so the release also ends pauses that are shorter than
+ *   a lease. On PostgreSQL a claim ends with its lease.
+ * - Messages of which an attempt failed while the clock was ahead. They are due later than any pause allows.
+ *   When this server sees that the clock is set back, it ends all pauses that are longer than a lease.
  */
-const releaseClaims = async <M extends Message>(
-  { store, clock }: Context,
-  queue: Queue<M>,
-): Promise<void> => {
-  const now = clock.now()
-  if (store.engine === 'sqlite') await store.write(tx => queue.release(tx, now, now + queue.lease - 1))
+const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queue<M>) => {
+  let released_at: number | undefined
+  let seen = 0
+  return async (): Promise<void> => {
+    const now = clock.now()
+    const isFirst = released_at === undefined
+    const isSetBack = now < seen
+    seen = now
+    if (released_at !== undefined && !isSetBack && now < released_at + HOUR) return
+    released_at = now
+    const ranges: Ranges = [[now + 1 + (isSetBack ? queue.lease : queue.longest), NEVER - 1]]
+    if (isFirst && store.engine === 'sqlite') ranges.push([now, now + queue.lease - 1])
+    await store
+      .write(tx => queue.release(tx, now, ranges))
+      .catch(error =>
+        log.error(
+          { event: queue.topic, err: error },
+          'messages that wait for nothing cannot be released: they wait until they are due',
+        ),
+      )
+  }
 }
 
 /**
@@ -152,13 +182,9 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   let isRunning = false
   let isDue = false
   let isStopped = false
-  const released = releaseClaims(context, queue).catch(error =>
-    context.log.error(
-      { event: queue.topic, err: error },
-      'the claims of the previous server cannot be released: its messages wait until their leases end',
-    ),
-  )
+  const release = releaser(context, queue)
   const round = async (): Promise<void> => {
+    const released = release()
     isDue = true
     signal.resolve()
     signal = Promise.withResolvers()

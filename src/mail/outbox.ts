@@ -1,5 +1,5 @@
 import type { Context, Core } from '#src/context.ts'
-import { pauseAfter, type Queue } from '#src/delivery/queue.ts'
+import { longestPause, pauseAfter, type Queue } from '#src/delivery/queue.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -104,6 +104,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   at_once: 4,
   at_once_each: 1,
   lease: 2 * MINUTE,
+  longest: longestPause(PAUSES),
   due: listDueMails,
   claim: (tx, mail, until) => claimMail(tx, mail, until, mail.attempts + 1),
   release: releaseMails,

@@ -1,4 +1,5 @@
-import { and, asc, between, eq, lte, notInArray } from 'drizzle-orm'
+import { and, asc, eq, lte, notInArray } from 'drizzle-orm'
+import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -46,14 +47,10 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Releases claimed mails: each mail whose next attempt is between `now` and `until` (ms) becomes due. */
-export const releaseMails = async (tx: Transaction, now: number, until: number): Promise<void> => {
+/** Makes the mails due at `now` whose next attempt is in one of the ranges. */
+export const releaseMails = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { mails } = tx.tables
-  const { next_attempt_at: next } = mails
-  await tx
-    .update(mails)
-    .set({ next_attempt_at: now })
-    .where(between(next, now, until))
+  await tx.update(mails).set({ next_attempt_at: now }).where(isInRanges(mails.next_attempt_at, ranges))
 }
 
 /** Removes a mail from the outbox. */

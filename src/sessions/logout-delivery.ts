@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { LOGOUTS } from '#src/delivery/families.ts'
-import { deliverDue, pauseAfter, type Queue, startDelivery } from '#src/delivery/queue.ts'
+import { deliverDue, longestPause, pauseAfter, type Queue, startDelivery } from '#src/delivery/queue.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
@@ -95,6 +95,7 @@ const queue: Queue<LogoutRow> = {
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,
+  longest: longestPause(PAUSES),
   due: listDueLogouts,
   claim: claimLogout,
   release: releaseLogouts,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, between, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
 import { NEVER } from '#src/delivery/queue.ts'
+import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -143,14 +144,10 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes logouts due at `now` if their next attempt is between `now` and `until`. */
-export const releaseLogouts = async (tx: Transaction, now: number, until: number): Promise<void> => {
+/** Makes the logouts due at `now` whose next attempt is in one of the ranges. */
+export const releaseLogouts = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { logouts } = tx.tables
-  const { next_attempt_at: next } = logouts
-  await tx
-    .update(logouts)
-    .set({ next_attempt_at: now })
-    .where(between(next, now, until))
+  await tx.update(logouts).set({ next_attempt_at: now }).where(isInRanges(logouts.next_attempt_at, ranges))
 }
 
 type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>

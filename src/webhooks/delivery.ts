@@ -185,6 +185,8 @@ const queue: Queue<Webhook> = {
   at_once: 64,
   at_once_each: 4,
   lease: LEASE,
+  // The longest `Retry-After` that is kept.
+  longest: DAY,
   due: listDueWebhooks,
   // The claim compares the cursor too, because a turn may end in the millisecond in which the webhook became
   // due. The webhook is then due again with the same `next_attempt_at`.

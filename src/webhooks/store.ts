@@ -1,4 +1,5 @@
-import { and, asc, between, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
+import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -189,14 +190,10 @@ export const saveTurn = async (
   return (await tx.update(webhooks).set(state).where(isTurn).returning({ id: webhooks.id })).length > 0
 }
 
-/** Makes webhooks due at once if their next attempt is between `now` and `until`. */
-export const releaseWebhooks = async (tx: Transaction, now: number, until: number): Promise<void> => {
+/** Makes the webhooks due at `now` whose next attempt is in one of the ranges. */
+export const releaseWebhooks = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { webhooks } = tx.tables
-  const { next_attempt_at: next } = webhooks
-  await tx
-    .update(webhooks)
-    .set({ next_attempt_at: now })
-    .where(between(next, now, until))
+  await tx.update(webhooks).set({ next_attempt_at: now }).where(isInRanges(webhooks.next_attempt_at, ranges))
 }
 
 /** Adds an attempt to the log. */

@@ -1,0 +1,88 @@
+/**
+ * Tests that messages which were put off while the clock was ahead do not wait for that time after the clock
+ * is set back.
+ */
+import { expect, test } from 'bun:test'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { deliverMails, startMailDelivery } from '#src/links/mail-delivery.ts'
+import { enqueueMail } from '#src/mail/outbox.ts'
+import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
+import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
+
+/** An app that is `ahead` of the time, with a mail, a logout and an event to deliver. */
+const startAhead = async (ahead: number) => {
+  const outcomes: string[] = []
+  let isDown = true
+  const note = (kind: string) => outcomes.push(`${kind} ${isDown ? 'failed' : 'delivered'}`)
+  const app = await startApp(
+    {},
+    {
+      fetch: async url => {
+        note(new URL(url).hostname)
+        return new Response(null, { status: isDown ? 503 : 200 })
+      },
+      mail: {
+        send: async () => {
+          note('mail')
+          if (isDown) throw new Error('no mail server answers')
+        },
+      },
+    },
+  )
+  await create(app, '/webhooks', { name: 'Shop', url: 'https://webhook/', events: ['session.revoked'] })
+  const shop = await addClient(app, 'shop', { backchannel_logout_uri: 'https://logout/' })
+  const { organization_id, id: user_id } = await addUser(app, 'ada')
+  app.clock.advance(ahead)
+  await grantTokens(app, shop, { id: user_id, organization_id })
+  await app.admin('DELETE', `/users/${user_id}/sessions`)
+  await app.context.store.write(tx =>
+    enqueueMail(app.context, tx, { kind: 'password_changed', organization_id, user_id }, {}),
+  )
+  const setBack = () => {
+    app.clock.advance(-ahead)
+    isDown = false
+  }
+  const start = () =>
+    [startLogoutDelivery, startWebhookDelivery, startMailDelivery].map(each => each(app.context))
+  return { app, outcomes, setBack, start }
+}
+
+const failed = ['logout failed', 'mail failed', 'webhook failed']
+const delivered = ['logout delivered', 'mail delivered', 'webhook delivered']
+
+test('DEL-08 a server that starts after the clock was set back delivers them', async () => {
+  const { app, outcomes, setBack, start } = await startAhead(2 * DAY)
+  for (const deliver of [deliverLogouts, deliverWebhooks, deliverMails]) await deliver(app.context)
+  expect(outcomes.splice(0).sort()).toEqual(failed)
+  setBack()
+  const stops = start()
+  await until(() => outcomes.length >= 3)
+  expect(outcomes.sort()).toEqual(delivered)
+  for (const stop of stops) stop()
+})
+
+test('DEL-08 a server that runs while the clock is set back delivers them', async () => {
+  const { app, outcomes, setBack, start } = await startAhead(HOUR)
+  const stops = start()
+  const attempts = () =>
+    app.context.store.read(async q => {
+      const { mails, logouts, webhooks } = q.tables
+      const rows = await Promise.all([mails, logouts, webhooks].map(table => q.select().from(table)))
+      return rows.flat().map(row => row.attempts)
+    })
+  await until(async () => (await attempts()).join() === '1,1,1')
+  expect(outcomes.splice(0).sort()).toEqual(failed)
+  setBack()
+  // A commit starts a round of each delivery, as a poll does.
+  await app.context.store.write(async tx => {
+    for (const topic of ['mails', 'logouts', 'webhook_turns'] as const) tx.changed(topic)
+  })
+  await until(() => outcomes.length >= 3)
+  expect(outcomes.sort()).toEqual(delivered)
+  for (const stop of stops) stop()
+})
