@@ -23,33 +23,50 @@ export const eventLine = ({ seq: _, subject_id: __, mac: ___, timestamp, ...even
 /** Bytes of a file that are read at a time. */
 const PART = 65_536
 
+const readPart = (file: number, start: number, end: number): Buffer => {
+  const part = Buffer.alloc(end - start)
+  return part.subarray(0, readSync(file, part, 0, part.length, start))
+}
+
 /**
  * Returns the size up to the end of the last complete line. A process that died while writing leaves a
  * partial line. The file is searched from its end in parts, because a line may be longer than one part.
  */
 const wholeSize = (file: number): number => {
-  const part = Buffer.alloc(PART)
   for (let end = fstatSync(file).size; end > 0; ) {
     const start = Math.max(0, end - PART)
-    const length = readSync(file, part, 0, end - start, start)
-    const newline = part.subarray(0, length).lastIndexOf('\n')
+    const newline = readPart(file, start, end).lastIndexOf('\n')
     if (newline >= 0) return start + newline + 1
     end = start
   }
   return 0
 }
 
+/** Returns the last `count` lines of a file of this size, with their line breaks. */
+const lastLines = (file: number, size: number, count: number): string[] => {
+  let tail = Buffer.alloc(0)
+  let lines: string[] = []
+  // One line more is read, because the first one may begin before the tail.
+  while (tail.length < size && lines.length <= count) {
+    const end = size - tail.length
+    tail = Buffer.concat([readPart(file, Math.max(0, end - PART), end), tail])
+    lines = tail.toString().split(/(?<=\n)/)
+  }
+  return lines.slice(-count)
+}
+
 /**
- * Appends the text completely or not at all. A full disk may accept a part of the text before a write fails;
- * this part is then cut off.
+ * Appends the lines completely or not at all, without those that are among the last DELETE_BATCH lines. A
+ * full disk may accept a part of the text before a write fails; this part is then cut off.
  */
-const append = (path: string, text: string): void => {
+const append = (path: string, lines: string[]): void => {
   const file = openSync(path, 'a+', 0o600)
   try {
     const size = wholeSize(file)
     ftruncateSync(file, size)
+    const present = new Set(lastLines(file, size, DELETE_BATCH))
     try {
-      const bytes = Buffer.from(text)
+      const bytes = Buffer.from(lines.filter(line => !present.has(line)).join(''))
       for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
       fsyncSync(file)
     } catch (error) {
@@ -67,7 +84,7 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
   for (const [month, rows] of Map.groupBy(events, ({ timestamp }) => iso(timestamp).slice(0, 7))) {
     const path = join(folder, `${month}.jsonl`)
     const isNew = !existsSync(path)
-    append(path, rows.map(eventLine).join(''))
+    append(path, rows.map(eventLine))
     if (isNew) sync(folder)
   }
 }
@@ -76,7 +93,8 @@ const appendEvents = (folder: string, events: EventRow[]): void => {
  * Moves events older than `event_retention`, if set, from the database to files of the data directory
  * (`events/2026-01.jsonl`, JSON Lines), in writes of bounded size. Returns the number of events moved. Events
  * that a webhook has not processed yet stay longer (`eventsBefore`). Events are removed only after they are
- * in a file. A process that dies between the two steps leaves some events in both places, with the same ids.
+ * in a file. A process that dies between the two steps leaves some events in both places. The next call
+ * removes them from the database, and does not append them again.
  *
  * Files only grow: the deletion of a user deletes the user's events in the database, but not in the files.
  * The server never deletes a file, because nothing could restore its events. Operators delete the files that

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { anonymousActor, record } from '#src/audit/record.ts'
 import { sweepEvents } from '#src/audit/retention.ts'
 import { DAY } from '#src/lib/duration.ts'
+import type { Store } from '#src/storage/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
 
@@ -101,6 +102,24 @@ describe('retention', () => {
     writeFileSync(join(data_dir, 'events', '2026-01.jsonl'), `{"id":"evt_0"}\n${partial}`)
     expect(await sweepEvents(app.context)).toBe(before)
     expect(kept(data_dir)).toHaveLength(before + 1)
+  })
+
+  test('events whose removal fails are in their file once', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
+    await fillWith(app, 600)
+    const before = await count(app)
+    app.clock.advance(31 * DAY)
+    let isBroken = true
+    const write: Store['write'] = body =>
+      isBroken ? Promise.reject(new Error('refused')) : app.context.store.write(body)
+    const context = { ...app.context, store: { ...app.context.store, write } }
+    for (let i = 0; i < 3; i++) await expect(sweepEvents(context)).rejects.toThrow('refused')
+    expect(await count(app)).toBe(before)
+    isBroken = false
+    expect(await sweepEvents(context)).toBe(before)
+    const ids = kept(data_dir).map(({ id }) => id)
+    expect([ids.length, new Set(ids).size]).toEqual([before, before])
   })
 
   test('a disk that fills up loses no event and leaves no partial line', async () => {
