@@ -72,6 +72,19 @@ describe('STA-01 the statistics', () => {
     })
   })
 
+  test('count a user who was active while the clock was ahead', async () => {
+    const shop = await addClient(app, 'shop')
+    await addUser(app, 'alice')
+    app.clock.advance(48 * HOUR)
+    await signInTo(shop, 'alice')
+    app.clock.advance(-48 * HOUR)
+    await signInTo(shop, 'alice')
+    await signInTo(shop, 'alice')
+    const start = '2026-01-15T12:00:00.000Z'
+    expect((await counts('?interval=hour'))[start]).toMatchObject({ logins: 2, active_users: 1 })
+    expect((await counts())['2026-01-15T00:00:00.000Z']).toMatchObject({ logins: 2, active_users: 1 })
+  })
+
   test('count a failed login', async () => {
     await addClient(app, 'shop')
     await addUser(app, 'alice')

@@ -221,8 +221,8 @@ export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: numbe
 }
 
 /**
- * Counts the user as active, once per hour and once per day (UTC). Returns the numbers to add to the
- * statistics; undefined when the user was already counted in this hour.
+ * Counts the user as active, once per hour and once per day (UTC). A time from before the clock was set back
+ * does not count. Returns the numbers for the statistics; undefined for a user who is counted in this hour.
  */
 export const markActive = (
   tx: Transaction,
@@ -240,7 +240,7 @@ export const markActive = (
 }
 
 const isFirst = (unit: number, before: number | null, now: number): boolean =>
-  Math.floor((before ?? 0) / unit) < Math.floor(now / unit)
+  Math.floor((before ?? 0) / unit) < Math.floor(now / unit) || (before ?? 0) > now + HOUR
 
 /**
  * Cancels a pending change of the user's address. With `organization_id`, the user must belong to that
