@@ -16,6 +16,16 @@ export class StorageError extends Error {
   }
 }
 
+/** The database is empty or has the schema of an older version, and may not be upgraded here. */
+export class NotMigrated extends StorageError {
+  readonly is_empty: boolean
+
+  constructor(message: string, is_empty: boolean) {
+    super(message)
+    this.is_empty = is_empty
+  }
+}
+
 /**
  * Returns the codes of an error and its causes: those of SQLite and Bun, and PostgreSQL's SQLSTATE (in
  * `errno`).

@@ -3,7 +3,9 @@ import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { openStore } from '#src/storage/open.ts'
+import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
+import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { isPostgres } from '#test/support/store.ts'
 import { ask, put, stored, unavailable } from './copies.ts'
@@ -91,6 +93,33 @@ const refusals = () => {
     const { url, drop } = await temporaryPostgres()
     await ask(url, statement)
     expect(await refusal(url)).toContain(said)
+    await drop()
+  })
+
+  test('R-09 of two migrations the second fails: neither is applied, and the next start applies both', async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const sql = new SQL({ url, max: 1 })
+    const first: Migrations = { '0000_a.sql': 'CREATE TABLE a (x int)' }
+    const second: Migrations = { ...first, '0001_b.sql': 'CREATE TABLE b (x int); INSERT INTO b VALUES (1)' }
+    const broken = { ...second, '0002_c.sql': 'CREATE TABLE c (x int); CREATE TABLE c (x int)' }
+    const whole = { ...second, '0002_c.sql': 'CREATE TABLE c (x int)' }
+    const state = async () => ({
+      tables: (
+        await ask(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
+      ).map(({ tablename }) => tablename),
+      applied: (await ask(url, 'SELECT name FROM migrations ORDER BY name')).map(({ name }) => name),
+    })
+    await migratePostgres(sql, 'here', { migrations: first })
+    const before = await state()
+    expect(before).toEqual({ tables: ['a', 'migrations'], applied: ['0000_a.sql'] })
+    await expect(migratePostgres(sql, 'here', { migrations: broken })).rejects.toThrow('already exists')
+    expect(await state()).toEqual(before)
+    await migratePostgres(sql, 'here', { migrations: whole })
+    expect(await state()).toEqual({
+      tables: ['a', 'b', 'c', 'migrations'],
+      applied: ['0000_a.sql', '0001_b.sql', '0002_c.sql'],
+    })
+    await sql.close()
     await drop()
   })
 

@@ -1,6 +1,6 @@
-import type { SQL } from 'bun'
+import type { ReservedSQL, SQL } from 'bun'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
-import { StorageError } from '#src/storage/errors.ts'
+import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { hashOf, type Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { BEFORE_FIRST_RELEASE, isBeforeFirstRelease } from '#src/storage/sqlite/migrate.ts'
 
@@ -12,8 +12,8 @@ const LOCK = 0x47617465
 type Row = Record<string, unknown>
 
 /**
- * Applies pending migrations to the default schema, each in its own transaction, so that an interrupted
- * upgrade continues where it stopped. A lock makes other copies wait.
+ * Applies pending migrations to the default schema in one transaction, so that a failed or interrupted
+ * upgrade changes nothing.
  *
  * @throws StorageError for tables of another program or of a version that cannot be upgraded, and for a
  * missing extension; without `apply` also for pending migrations
@@ -23,32 +23,45 @@ export const migratePostgres = async (
   where: string,
   { apply = true, migrations = postgresMigrations }: { apply?: boolean; migrations?: Migrations } = {},
 ): Promise<void> => {
-  // All statements use the connection that owns the lock.
   using connection = await sql.reserve()
-  const pending = () => pendingIn(connection, where, migrations)
-  if ((await pending()).length === 0) return
+  const pending = await pendingIn(connection, where, migrations)
+  if (pending.length === 0) return
   if (!apply)
-    throw new StorageError(
+    throw new NotMigrated(
       `${where}: the database has no instance of this version. Start the server to create or upgrade it.`,
+      pending.length === Object.keys(migrations).length,
     )
-  await connection.unsafe(`SELECT pg_advisory_lock(${LOCK})`)
+  await connection.unsafe('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
-    for (const [name, text] of await pending()) {
-      await connection.unsafe('BEGIN')
-      try {
-        await connection.unsafe(
-          'CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, hash text NOT NULL)',
-        )
-        await connection.unsafe(text)
-        await connection.unsafe('INSERT INTO migrations (name, hash) VALUES ($1, $2)', [name, hashOf(text)])
-        await connection.unsafe('COMMIT')
-      } catch (error) {
-        await connection.unsafe('ROLLBACK').catch(() => {})
-        throw missingExtension(error) ? needsExtension(where) : error
-      }
-    }
-  } finally {
-    await connection.unsafe(`SELECT pg_advisory_unlock(${LOCK})`).catch(() => {})
+    await applyPending(connection, where, migrations)
+    await connection.unsafe('COMMIT')
+  } catch (error) {
+    await connection.unsafe('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+/**
+ * Applies pending migrations in the transaction of the connection. A lock makes other copies wait until the
+ * transaction ends. The transaction is READ COMMITTED, so that a copy that has waited sees what the other one
+ * has applied.
+ *
+ * @throws StorageError like {@link migratePostgres}
+ */
+export const applyPending = async (
+  connection: ReservedSQL,
+  where: string,
+  migrations = postgresMigrations,
+): Promise<void> => {
+  await connection.unsafe(`SELECT pg_advisory_xact_lock(${LOCK})`)
+  const pending = await pendingIn(connection, where, migrations)
+  if (pending.length === 0) return
+  await connection.unsafe('CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, hash text NOT NULL)')
+  for (const [name, text] of pending) {
+    await connection.unsafe(text).catch(error => {
+      throw missingExtension(error) ? needsExtension(where) : error
+    })
+    await connection.unsafe('INSERT INTO migrations (name, hash) VALUES ($1, $2)', [name, hashOf(text)])
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
-import { StorageError } from '#src/storage/errors.ts'
+import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import {
   APPLICATION_ID,
   applyMigrations,
@@ -37,7 +37,8 @@ export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = t
   const isNew =
     value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
   if (!isNew && requireOurs(db, migrations).length === 0) return
-  if (!upgrade) throw new StorageError(`${db.filename} has an older version. Start the server to upgrade it.`)
+  if (!upgrade)
+    throw new NotMigrated(`${db.filename} has an older version. Start the server to upgrade it.`, isNew)
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
     applyMigrations(db, pendingIn(db, migrations))
