@@ -2,9 +2,9 @@ import { loadConfig } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { checkNames, createInstance } from '#src/operations/first-start.ts'
 import { applySeed } from '#src/seed/apply.ts'
-import { openInstance } from './instance.ts'
+import { hasInstance, openInstance } from './instance.ts'
 import { print } from './print.ts'
-import { rehearseFirst } from './rehearsal.ts'
+import { rehearse } from './rehearsal.ts'
 import { readSeedFile, renderChanges } from './seed-file.ts'
 
 /** Applies a seed file. A running server sees the changes within 250 ms. */
@@ -12,8 +12,9 @@ export const apply = async (file: string, options: { config?: string; prune?: bo
   const { config } = loadConfig(process.env, options.config)
   const seed = readSeedFile(file)
   await checkNames(config)
-  await rehearseFirst(config, seed, options)
-  const instance = await openInstance(config, silentLog)
+  const exists = await hasInstance(config)
+  if (!exists) await rehearse(config, seed, options)
+  const instance = await openInstance(config, silentLog, { migrate: !exists })
   try {
     await createInstance(instance)
     print(renderChanges(await applySeed(instance, seed, options), true))

@@ -21,7 +21,7 @@ import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
 import { makeDataDir, sync } from '#src/storage/data-dir.ts'
-import { StorageError } from '#src/storage/errors.ts'
+import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
 
@@ -175,17 +175,21 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
 }
 
 /**
- * True when the store has an instance. The check does not create an SQLite file. It applies the missing
- * migrations to an existing file or to the PostgreSQL database, so an empty PostgreSQL database gets its
- * tables.
+ * True when the store has an instance. The check changes nothing, because a server may be running: a database
+ * of an older version counts as an instance.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
-  const store = await openStore(config)
   try {
-    return !(await isNewInstance(store))
-  } finally {
-    await store.close()
+    const store = await openStore(config, { migrate: false })
+    try {
+      return !(await isNewInstance(store))
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    if (error instanceof NotMigrated) return !error.is_empty
+    throw error
   }
 }
 

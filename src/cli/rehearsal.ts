@@ -6,20 +6,15 @@ import { silentLog } from '#src/lib/log.ts'
 import { createInstance } from '#src/operations/first-start.ts'
 import { applySeed, type SeedOptions } from '#src/seed/apply.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
-import { hasInstance, openInstance } from './instance.ts'
+import { openInstance } from './instance.ts'
 
 /**
- * Applies a seed to a temporary instance first, so that a refused seed leaves no half-made instance. Does
- * nothing when the configured instance already exists.
+ * Applies a seed to a temporary instance. Callers do so before they create an instance, so that a refused
+ * seed leaves no half-made one.
  *
  * @throws SeedError with the mistakes of the file
  */
-export const rehearseFirst = async (
-  config: Config,
-  seed: ReadSeed,
-  options: SeedOptions = {},
-): Promise<void> => {
-  if (await hasInstance(config)) return
+export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOptions = {}): Promise<void> => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-rehearsal-'))
   try {
     const instance = await openInstance({ ...config, data_dir, database_url: undefined }, silentLog)

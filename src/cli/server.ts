@@ -6,7 +6,7 @@ import { VERSION } from '#src/lib/version.ts'
 import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
 import { startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
-import { openInstance } from './instance.ts'
+import { hasInstance, openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { isTerminal, openLog } from './log.ts'
 
@@ -56,9 +56,9 @@ export const serveAlone = async (
   // store is opened. A mistake therefore leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
-  // A worker that may not upgrade the schema joins a running server. The instance then exists, so the seed
-  // needs no rehearsal.
-  if (seed && upgrades) await (await import('./rehearsal.ts')).rehearseFirst(given, seed)
+  // A worker that may not upgrade the schema joins a running server, so the instance exists.
+  if (seed && upgrades && !(await hasInstance(given)))
+    await (await import('./rehearsal.ts')).rehearse(given, seed)
 
   // The socket is opened before the app exists, because the issuer contains the port. With port 0 the port is
   // unknown until the socket is open. Requests that arrive before the app exists wait for it.

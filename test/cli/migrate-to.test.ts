@@ -154,7 +154,7 @@ testOnPostgres('RUN-34 a refused seed leaves no instance in an empty database', 
   expect(existsSync(data_dir)).toBe(false)
   expect(await gatehouse(['user', 'list'], env)).toMatchObject({
     code: 78,
-    stderr: expect.stringContaining('this database has no instance yet'),
+    stderr: expect.stringContaining('the database has no instance of this version'),
   })
   expect(await apply('user')).toMatchObject({ code: 0, stdout: expect.stringContaining('1 created') })
   await drop()

@@ -4,7 +4,10 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ask } from '#test/storage/copies.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 
 const doctor = async (data_dir: string) => {
   const { code, stdout } = await gatehouse(['doctor'], { GATEHOUSE_DATA_DIR: data_dir })
@@ -54,3 +57,55 @@ test('RUN-40 doctor names a server of another version, and a schema of another v
     expect.stringMatching(/by a newer version \(9999_next\.sql\)\. Use that version, or restore a backup/),
   ])
 }, 30_000)
+
+/** To the executable, a database without its last migration has the schema of an older version. */
+const AGE = 'DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)'
+const APPLIED = 'SELECT name, hash FROM migrations ORDER BY name'
+
+test('a command and a second start with a seed do not upgrade the schema of a running server', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const seed = join(data_dir, 'seed.yaml')
+  writeFileSync(seed, 'roles: [{ name: editor, permissions: [] }]')
+  await using _ = await serveExecutable({}, data_dir)
+  using db = new Database(join(data_dir, 'gatehouse.db'))
+  db.run(AGE)
+  const before = db.query(APPLIED).values()
+  const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_PORT: '0', GATEHOUSE_SEED_FILE: seed }
+  expect(await gatehouse(['apply', seed], { GATEHOUSE_DATA_DIR: data_dir })).toMatchObject({
+    code: 78,
+    stderr: expect.stringMatching(/has an older version\. Start the server to upgrade it\.\n$/),
+  })
+  expect(await gatehouse(['serve'], env)).toMatchObject({
+    code: 75,
+    stderr: expect.stringContaining('in use by another Gatehouse server'),
+  })
+  expect(db.query(APPLIED).values()).toEqual(before)
+}, 30_000)
+
+testOnPostgres(
+  'a restore into PostgreSQL that is refused, and apply, leave the schema as it is',
+  async () => {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+    const { url, drop } = await temporaryPostgres(true)
+    const run = (...args: string[]) =>
+      gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_DATABASE_URL: url })
+    const [seed, backup] = [join(data_dir, 'seed.yaml'), join(data_dir, 'backup.db')]
+    writeFileSync(seed, 'roles: [{ name: editor, permissions: [] }]')
+    const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url }, data_dir)
+    expect((await run('backup', backup)).code).toBe(0)
+    await ask(url, AGE)
+    const before = await ask(url, APPLIED)
+    expect(await run('apply', seed)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('Start the server to create or upgrade it.'),
+    })
+    expect(await run('restore', backup, '--force')).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('Stop all copies first'),
+    })
+    expect(await ask(url, APPLIED)).toEqual(before)
+    await stop(server)
+    await drop()
+  },
+  30_000,
+)

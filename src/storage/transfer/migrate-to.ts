@@ -63,7 +63,6 @@ export const toPostgres = async (
   migrate(db, undefined, upgrade)
   requireSchema(db)
   return await inPostgres(url, { migrate: true, mode: 'READ WRITE' }, async (connection, where) => {
-    await lockOthersOut(connection, where)
     const [found] = await connection.unsafe(
       'SELECT EXISTS (SELECT 1 FROM settings) OR EXISTS (SELECT 1 FROM organizations) AS used',
     )

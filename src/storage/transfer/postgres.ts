@@ -2,7 +2,7 @@ import { SQLiteError } from 'bun:sqlite'
 import type { ReservedSQL } from 'bun'
 import { StorageError } from '#src/storage/errors.ts'
 import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgres/connect.ts'
-import { migratePostgres } from '#src/storage/postgres/migrate.ts'
+import { applyPending, migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
 /**
@@ -56,8 +56,9 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 }
 
 /**
- * Runs `body` in a transaction on the database at `url` and commits it. With `migrate`, missing tables are
- * created and pending migrations applied first. Without `migrate` they are an error.
+ * Runs `body` in a transaction on the database at `url` and commits it. With `migrate`, the transaction locks
+ * other servers out and applies pending migrations before `body`, so that a refusal undoes the migrations
+ * too. Without `migrate`, pending migrations are an error.
  *
  * @throws StorageError, whose message contains no user and no password. An SQLiteError of `body` is thrown
  * unchanged
@@ -71,10 +72,13 @@ export const inPostgres = async <T>(
   const sql = connectTo(parsed, 1, { statement_timeout: 0, idle_in_transaction_session_timeout: 0 })
   try {
     await requireServer(sql, parsed.where)
-    await migratePostgres(sql, parsed.where, { apply: migrate })
+    if (!migrate) await migratePostgres(sql, parsed.where, { apply: false })
     const connection = await sql.reserve()
     try {
-      await connection.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ ${mode}`)
+      await connection.unsafe(
+        `BEGIN ISOLATION LEVEL ${migrate ? 'READ COMMITTED' : 'REPEATABLE READ'} ${mode}`,
+      )
+      if (migrate) await migrateAlone(connection, parsed.where)
       const result = await body(connection, parsed.where)
       await connection.unsafe('COMMIT')
       return result
@@ -90,6 +94,16 @@ export const inPostgres = async <T>(
   } finally {
     await sql.close()
   }
+}
+
+/** Locks other servers out and applies pending migrations, in the transaction of the connection. */
+const migrateAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
+  // Locks on the tables come first, because a running server must keep its schema. An empty database has no
+  // table to lock, and a server that starts there waits in its own `applyPending`.
+  const [found] = await connection.unsafe("SELECT to_regclass('write_lock') IS NOT NULL AS has_tables")
+  if (found.has_tables) await lockOthersOut(connection, where)
+  await applyPending(connection, where)
+  if (!found.has_tables) await lockOthersOut(connection, where)
 }
 
 /**
