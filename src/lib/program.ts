@@ -23,3 +23,12 @@ export const runningExecutable = (): string => {
 
 /** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]
+
+/** True while a process with this id runs, of any user. */
+export const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

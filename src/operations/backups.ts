@@ -9,13 +9,16 @@ import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { runningProgram } from '#src/lib/program.ts'
+import { isAlive, runningProgram } from '#src/lib/program.ts'
 import { iso } from '#src/lib/text.ts'
 import { readSettings } from './settings.ts'
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
-/** True for the unfinished file of an interrupted backup, and for SQLite's log of such a file. */
+/** True for the unfinished file of a backup, and for SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
+
+/** Name of the lock under which backups are made; the schedule (housekeeping.ts) takes it, too. */
+const LOCK = 'backup'
 
 /** Returns a name such as `gatehouse-20260131T080000Z.db`, so that names sort by time. */
 export const backupName = (now: number): string =>
@@ -25,6 +28,23 @@ const folderOf = ({ data_dir }: Config): string => resolve(data_dir, 'backups')
 
 const filesOf = (config: Config): string[] =>
   existsSync(folderOf(config)) ? readdirSync(folderOf(config)) : []
+
+/**
+ * Returns the unfinished files, by whether a process still writes to them. The name of a file contains the id
+ * of its process. A file that has not changed since the start of this server is left from an interrupted
+ * backup: after a restart of a container another process may have the same id.
+ */
+const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
+  Object.groupBy(
+    filesOf(config)
+      .filter(isPartial)
+      .map(name => join(folderOf(config), name)),
+    path => {
+      const pid = Number(/\.partial-(\d+)/.exec(path)?.[1])
+      const changed_at = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+      return pid && changed_at >= performance.timeOrigin && isAlive(pid) ? 'live' : 'left'
+    },
+  )
 
 /** Returns the names of the backups, oldest first. */
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
@@ -39,7 +59,7 @@ export const backupNames = (config: Config): string[] => filesOf(config).filter(
 export const makeBackup = async ({ config, clock, log, backups }: Context, keep: number): Promise<void> => {
   const folder = folderOf(config)
   if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
-  for (const name of filesOf(config).filter(isPartial)) rmSync(join(folder, name))
+  for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
   const made = backupName(clock.now())
   const file = join(folder, made)
   backups.add(file)
@@ -89,7 +109,7 @@ const timeOf = (name: string): string =>
   name.replace(/^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/, '$1-$2-$3T$4:$5:$6.000Z')
 
 const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => ({
-  running: backups.size > 0,
+  running: backups.size > 0 || partialsOf(config).live !== undefined,
   data: backupNames(config)
     .reverse()
     .map(name => ({
@@ -99,13 +119,28 @@ const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => 
     })),
 })
 
-/**
- * Checks that no backup is being made, because a second backup would remove the unfinished file of the first.
- *
- * @throws AppError 409 while a backup is being made
- */
-const requireIdle = ({ backups }: Context): void => {
-  if (backups.size > 0) throw conflict('A backup is being made.')
+const inProgress = () => conflict('A backup is being made.')
+
+/** Runs `begin`, then makes a backup under the lock of backups. Resolves when the backup has begun. */
+const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
+  const { store, log, backups } = context
+  const requireIdle = () => {
+    if (backups.size > 0) throw inProgress()
+  }
+  const begun = Promise.withResolvers<void>()
+  const work = async (): Promise<void> => {
+    // On SQLite the lock admits the backups of this process, the only server.
+    requireIdle()
+    const { backup_keep } = await store.read(readSettings)
+    await begin()
+    requireIdle()
+    const made = makeBackup(context, backup_keep)
+    begun.resolve()
+    await made.catch(error => log.error({ event: 'backup', err: error }))
+  }
+  // The promise is settled already unless the lock was taken or `work` refused.
+  store.exclusively(LOCK, work).then(() => begun.reject(inProgress()), begun.reject)
+  return begun.promise
 }
 
 /**
@@ -137,21 +172,19 @@ export const backupRoutes = (context: Context): AdminRoute[] => [
     errors: [409],
     conflict: 'A backup is being made.',
     handle: async ({ caller, client_info }) => {
-      requireIdle(context)
-      const { backup_keep } = await context.store.read(readSettings)
-      await writeAs(context, caller, tx =>
-        record(context, tx, {
-          type: 'admin.settings_changed',
-          actor: { id: caller.id, email: caller.email },
-          target_id: 'backups',
-          target_type: 'settings',
-          organization_id: DEFAULT_ORGANIZATION,
-          client_info,
-          metadata: { action: 'started' },
-        }),
+      await beginBackup(context, () =>
+        writeAs(context, caller, tx =>
+          record(context, tx, {
+            type: 'admin.settings_changed',
+            actor: { id: caller.id, email: caller.email },
+            target_id: 'backups',
+            target_type: 'settings',
+            organization_id: DEFAULT_ORGANIZATION,
+            client_info,
+            metadata: { action: 'started' },
+          }),
+        ),
       )
-      requireIdle(context)
-      makeBackup(context, backup_keep).catch(error => context.log.error({ event: 'backup', err: error }))
       return listBackups(context)
     },
   }),

@@ -1,9 +1,14 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SQL } from 'bun'
+import { createApp } from '#src/app.ts'
+import { openCore } from '#src/operations/core.ts'
 import { openStore } from '#src/storage/open.ts'
-import { startApp } from '#test/support/app.ts'
+import { adminCall } from '#test/support/admin-calls.ts'
+import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
+import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 
 test('EVT-18 a backup is begun once at a time, recorded, listed and never sent', async () => {
@@ -34,6 +39,68 @@ test('EVT-18 a backup is begun once at a time, recorded, listed and never sent',
   })
   expect((await app.admin('GET', `/backups/${name}`)).status).toBe(404)
 }, 20_000)
+
+test('a backup removes files that no process writes to, and no other', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  const folder = join(data_dir, 'backups')
+  mkdirSync(folder)
+  const partial = (second: string, pid: number): string => {
+    const name = `gatehouse-20260115T1159${second}Z.db.partial-${pid}`
+    writeFileSync(join(folder, name), '')
+    return name
+  }
+  const ended = Bun.spawn(['true'])
+  await ended.exited
+  const live = partial('00', process.pid)
+  partial('01', ended.pid)
+  // A file from before the start of the server, whose process id is now that of another process.
+  utimesSync(join(folder, partial('02', process.pid)), 1, 1)
+  expect((await app.admin('GET', '/backups')).body).toEqual({ running: true, data: [] })
+  expect((await app.admin('POST', '/backups')).status).toBe(202)
+  const made = join(folder, 'gatehouse-20260115T120000Z.db')
+  await until(async () => existsSync(made))
+  expect(readdirSync(folder).sort()).toEqual([live, 'gatehouse-20260115T120000Z.db'])
+}, 20_000)
+
+if (isPostgres)
+  test('EVT-18 a backup of another worker is shown, is not begun again, and keeps its file', async () => {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+    const { path, ...store } = await freshStore()
+    const one = await startApp({ data_dir, database_url: path }, { store })
+    const beside = await openBeside(path)
+    const other = await createApp(openCore({ ...one.context, store: beside }))
+    const token = await one.tokenOf('gatehouse-admin', ADMIN_SECRET)
+    const call = async (path: string, init?: RequestInit) =>
+      other.fetch(new Request(new URL(path, one.context.config.url), init), {
+        requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),
+      })
+    const at = (method: string) => adminCall(call, token, method, '/backups')
+    const folder = join(data_dir, 'backups')
+    // The first call gets a token, which is an event, too.
+    expect((await one.admin('GET', '/backups')).body).toEqual({ running: false, data: [] })
+    await one.events()
+    const sql = new SQL({ url: path, max: 1 })
+    // The copy waits for this table.
+    await sql.begin(async tx => {
+      await tx.unsafe('LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE')
+      expect((await one.admin('POST', '/backups')).body).toEqual({ running: true, data: [] })
+      const partials = () =>
+        existsSync(folder) ? readdirSync(folder).filter(name => /\.partial-\d+$/.test(name)) : []
+      await until(() => partials().length > 0)
+      const before = partials()
+      expect((await at('GET')).body).toEqual({ running: true, data: [] })
+      expect((await at('POST')).status).toBe(409)
+      expect(partials()).toEqual(before)
+    })
+    await until(async () => !(await at('GET')).body.running)
+    expect((await at('GET')).body.data).toHaveLength(1)
+    expect(readdirSync(folder)).toEqual(['gatehouse-20260115T120000Z.db'])
+    expect(await one.events()).toMatchObject([{ target_id: 'backups', metadata: { action: 'started' } }])
+    await sql.close()
+    await beside.close()
+  }, 20_000)
 
 test('EVT-19 signing keys are listed and rotated without private parts, and the caller is recorded', async () => {
   const app = await startApp()

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { isAlive } from '#src/lib/program.ts'
 import { requireNoLog, sync } from '#src/storage/data-dir.ts'
 import { failureText, isBusy, StorageError } from '#src/storage/errors.ts'
 import { inspect, isDamage } from './inspect.ts'
@@ -45,14 +46,6 @@ const removeRemains = (target: string): void => {
   for (const name of readdirSync(folder)) {
     const pid = name.startsWith(`${basename(target)}.partial-`) && /\.partial-(\d+)/.exec(name)?.[1]
     if (pid && (Number(pid) === process.pid || !isAlive(Number(pid)))) remove(join(folder, name))
-  }
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
