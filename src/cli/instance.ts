@@ -20,7 +20,7 @@ import { iso } from '#src/lib/text.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
 import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
-import { makeDataDir, sync } from '#src/storage/data-dir.ts'
+import { giveToOwner, makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
@@ -60,6 +60,7 @@ export const makeMasterKey = (file: string): void => {
       flag: 'wx',
       flush: true,
     })
+    giveToOwner(partial)
     // A hard link never replaces a file, so the second of two processes uses the key that the first one made.
     linkSync(partial, file)
     sync(dirname(file))
@@ -160,6 +161,7 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
   // The old key is copied, not renamed, so that `file` contains a key at all times, even after a crash.
   try {
     writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
+    giveToOwner(old)
     renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

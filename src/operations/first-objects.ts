@@ -13,7 +13,7 @@ import { createUser } from '#src/directory/users/service.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
-import { sync } from '#src/storage/data-dir.ts'
+import { giveToOwner, sync } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { putSetting } from '#src/storage/settings.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -131,6 +131,7 @@ const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
       mode: 0o600,
       flush: true,
     })
+    giveToOwner(`${file}.new`)
     renameSync(`${file}.new`, file)
     sync(config.data_dir)
   } catch (error) {

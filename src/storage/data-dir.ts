@@ -1,4 +1,15 @@
-import { accessSync, closeSync, constants, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
 import { StorageError } from './errors.ts'
 
 /**
@@ -20,13 +31,31 @@ export const makeDataDir = (data_dir: string): void => {
 }
 
 /**
+ * Gives a new file in the data directory to the owner of that directory. A command that root runs beside a
+ * service would otherwise leave a file that the user of the service cannot read. Other users own what they
+ * create.
+ */
+export const giveToOwner = (path: string): void => {
+  if (process.geteuid?.() !== 0) return
+  try {
+    const { uid, gid } = statSync(dirname(path))
+    // The owner of the directory may have put a link in the place of the file; `lchown` does not follow it.
+    lchownSync(path, uid, gid)
+  } catch {
+    // Root of a container or of a network drive may lack the right; the file then stays its own.
+  }
+}
+
+/**
  * Creates a file readable only by its owner (mode 0600) if it is missing.
  *
  * @throws StorageError when it cannot be written
  */
 export const touch = (path: string): void => {
   try {
+    const isNew = !existsSync(path)
     closeSync(openSync(path, 'a', 0o600))
+    if (isNew) giveToOwner(path)
   } catch (error) {
     throw new StorageError(`${path}: cannot be written to (${(error as NodeJS.ErrnoException).code}).`)
   }

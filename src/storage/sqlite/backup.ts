@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isAlive } from '#src/lib/program.ts'
-import { requireNoLog, sync } from '#src/storage/data-dir.ts'
+import { giveToOwner, requireNoLog, sync } from '#src/storage/data-dir.ts'
 import { failureText, isBusy, StorageError } from '#src/storage/errors.ts'
 import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
@@ -186,6 +186,7 @@ export const withBackup = async <T>(
     remove(partial)
     // The copy is readable only by its owner from the first byte, even if the backup is not.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
+    giveToOwner(partial)
     const copied = verify(partial, onProgress)
     {
       using db = openUntrusted(partial, { readwrite: true })

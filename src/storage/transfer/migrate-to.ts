@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite'
+import { giveToOwner } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { type Copied, makeFile, type OnProgress } from '#src/storage/sqlite/backup.ts'
 import { migrate } from '#src/storage/sqlite/migrate.ts'
@@ -27,7 +28,11 @@ export const toFile = (
         url,
         { migrate: false, mode: online ? 'READ ONLY' : 'READ WRITE' },
         async (connection, where) => {
-          if (!online) await lockOthersOut(connection, where)
+          if (!online) {
+            await lockOthersOut(connection, where)
+            // Only a move makes a file of the data directory. A backup belongs to the user who makes it.
+            giveToOwner(partial)
+          }
           using db = new Database(partial, { create: true })
           // The file is not in use yet; it is synced when it is complete.
           for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
