@@ -1,21 +1,27 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
+import { isAlive } from '#src/lib/program.ts'
 import { createInstance } from '#src/operations/first-start.ts'
 import { applySeed, type SeedOptions } from '#src/seed/apply.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
+import { makeDataDir } from '#src/storage/data-dir.ts'
 import { openInstance } from './instance.ts'
+
+/** Prefix of the folder of a rehearsal; the id of the process and random characters follow it. */
+const PREFIX = '.rehearsal-'
 
 /**
  * Applies a seed to a temporary instance. Callers do so before they create an instance, so that a refused
- * seed leaves no half-made one.
+ * seed leaves no half-made one. A data directory that the rehearsal creates is removed again.
  *
  * @throws SeedError with the mistakes of the file
  */
 export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOptions = {}): Promise<void> => {
-  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-rehearsal-'))
+  const isNew = !existsSync(config.data_dir)
+  const data_dir = makeFolder(config)
   try {
     const instance = await openInstance({ ...config, data_dir, database_url: undefined }, silentLog)
     try {
@@ -26,5 +32,41 @@ export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOpti
     }
   } finally {
     rmSync(data_dir, { recursive: true, force: true })
+    if (isNew) removeIfEmpty(config.data_dir)
   }
+}
+
+/**
+ * Creates the folder of a rehearsal in the data directory, because a service may write nowhere else. A server
+ * on PostgreSQL may have no data directory; it uses a temporary folder or, without one, shared memory.
+ */
+const makeFolder = ({ data_dir, database_url }: Config): string => {
+  const makeIn = (parent: string): string => mkdtempSync(join(parent, `${PREFIX}${process.pid}-`))
+  try {
+    makeDataDir(data_dir)
+    removeRemains(data_dir)
+    return makeIn(data_dir)
+  } catch (error) {
+    for (const parent of database_url ? [tmpdir(), '/dev/shm'] : [])
+      try {
+        return makeIn(parent)
+      } catch {}
+    throw error
+  }
+}
+
+/** Removes the folders of rehearsals that were killed. In a container this process may have the same id. */
+const removeRemains = (data_dir: string): void => {
+  for (const name of readdirSync(data_dir)) {
+    const pid = name.startsWith(PREFIX) ? Number.parseInt(name.slice(PREFIX.length), 10) : undefined
+    if (pid && (pid === process.pid || !isAlive(pid)))
+      rmSync(join(data_dir, name), { recursive: true, force: true })
+  }
+}
+
+/** Another process may have begun to use the folder meanwhile. */
+const removeIfEmpty = (path: string): void => {
+  try {
+    rmdirSync(path)
+  } catch {}
 }

@@ -232,6 +232,18 @@ describe('a start that is refused says why in one line', () => {
   })
 })
 
+test('a first start with a seed writes into the data directory only, and removes what a killed one left', async () => {
+  const data_dir = folder()
+  const ended = Bun.spawn(['true'])
+  await ended.exited
+  mkdirSync(join(data_dir, `.rehearsal-${ended.pid}-killed`))
+  const seed = file('seed.yaml', 'roles: [{ name: editor, permissions: [] }]')
+  await using server = await serveExecutable({ GATEHOUSE_SEED_FILE: seed, TMPDIR: '/nonexistent' }, data_dir)
+  const { body } = await server.admin('GET', '/roles')
+  expect(body.data.map(({ name }: Json) => name)).toContain('editor')
+  expect(readdirSync(data_dir).filter(name => name.startsWith('.'))).toEqual([])
+})
+
 test('RUN-02 a container’s service link is ignored with a warning', async () => {
   await using server = await serveExecutable({ GATEHOUSE_SERVICE_HOST: '10.0.0.1' })
   expect(await printed(server, 'GATEHOUSE_SERVICE_HOST')).toContain('"level":40')
