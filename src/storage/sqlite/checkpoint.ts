@@ -1,13 +1,17 @@
-import type { Database } from 'bun:sqlite'
+import type { Database, Statement } from 'bun:sqlite'
 import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { PAGE } from './apply-migrations.ts'
 
 /**
  * Number of pages in the log at which a checkpoint starts (32 MiB). With a smaller limit, pages that change
- * often would be copied more often. The log grows further during the checkpoint; under constant writes it
- * stays below 64 MiB.
+ * often would be copied more often.
  */
 const LIMIT = 16_384
+/**
+ * Number of pages by which the log may grow during a checkpoint (16 MiB). Then writes wait for the
+ * checkpoint, so that the log stays below 64 MiB even if the thread gets little processor time.
+ */
+const GROWTH = 8_192
 /**
  * Number of commits between two checks of the log's length. Versions of SQLite before 3.51, such as that of
  * macOS, run a checkpoint to answer a check.
@@ -15,6 +19,16 @@ const LIMIT = 16_384
 const CHECK_INTERVAL = 8
 
 const [source = ''] = Object.values(embed('src/storage/sqlite', ['checkpoint-worker.ts']))
+
+/** Returns the number of pages in the log and the number already copied. */
+const logStateOf = (state: Statement): [log: number, copied: number] => {
+  try {
+    const [, log, copied] = state.values()[0] as [busy: number, log: number, copied: number]
+    return [log, copied]
+  } catch {
+    return [0, 0]
+  }
+}
 
 /**
  * Copies the log into the database in a thread, because SQLite's automatic checkpoint would delay a commit.
@@ -26,24 +40,18 @@ export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')
   db.run(`PRAGMA journal_size_limit = ${LIMIT * PAGE}`)
   const state = db.prepare('PRAGMA wal_checkpoint(NOOP)')
-  /** Returns the number of pages in the log and the number already copied. */
-  const logState = (): [log: number, copied: number] => {
-    try {
-      const [, log, copied] = state.values()[0] as [busy: number, log: number, copied: number]
-      return [log, copied]
-    } catch {
-      return [0, 0]
-    }
-  }
+  const logState = () => logStateOf(state)
   let worker: Worker | undefined
   let commits = 0
   let limit = LIMIT
   let running: PromiseWithResolvers<void> | undefined
   let paused = false
+  let last = false
 
   const answered = (): void => {
     const [log, copied] = logState()
-    if (copied < log && !paused) {
+    if (copied < log && !last) {
+      last = true
       paused = true
       worker?.postMessage(db.filename)
       return
@@ -51,6 +59,7 @@ export const checkpointer = (db: Database) => {
     // A long read of another process can prevent a complete checkpoint. The next attempt follows when the log
     // has grown by another LIMIT pages.
     limit = copied < log ? log + LIMIT : LIMIT
+    last = false
     paused = false
     running?.resolve()
     running = undefined
@@ -64,14 +73,16 @@ export const checkpointer = (db: Database) => {
     thread.onerror = event => {
       event.preventDefault()
       worker = undefined
-      paused = true
+      last = true
       answered()
     }
     return thread
   }
 
   const copyIfLong = (): void => {
-    if (running || logState()[0] < limit) return
+    const [log] = logState()
+    if (running) paused ||= log >= limit + GROWTH
+    if (running || log < limit) return
     running = Promise.withResolvers()
     worker ??= start()
     worker.postMessage(db.filename)
