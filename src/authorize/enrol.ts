@@ -58,11 +58,10 @@ export const postEnrol =
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
         const { credential_id } = factor
-        if (credential_id && (await findPasskey(tx, credential_id)))
-          return { kind: 'refused', answer: () => retry('passkey') }
-        // If two copies of the form arrive at the same time, the first one enrols the factor. A second copy
-        // with a code leads to the next step; one with a passkey is refused above.
-        if (!(await consumeRound(tx, flow.pending)))
+        const known = credential_id ? await findPasskey(tx, credential_id) : undefined
+        if (known && known.user_id !== user.id) return { kind: 'refused', answer: () => retry('passkey') }
+        // The first of two copies of the form enrols the factor. The second copy leads to the next step.
+        if (known || !(await consumeRound(tx, flow.pending)))
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
         const factors = await listFactors(tx, user.id)
         if (factors.length >= MAX_FACTORS) throw new PageError('not_allowed', 403)
