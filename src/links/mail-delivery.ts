@@ -143,6 +143,7 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
       locale,
       created_by: null,
       created_at,
+      lifetime: REGISTER_WITHIN,
       expires_at,
       withdrawn_at: null,
     })

@@ -1095,6 +1095,8 @@ export const tables = (kit: Kit) => {
          */
         created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
         created_at: created_at(),
+        /** Time from a sending of the link to `expires_at`, in ms. */
+        lifetime: ms('lifetime').notNull().default(0),
         expires_at: ms('expires_at').notNull(),
         withdrawn_at: ms('withdrawn_at'),
       },

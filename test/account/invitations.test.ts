@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR } from '#src/lib/duration.ts'
+import { iso } from '#src/lib/text.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -255,6 +256,7 @@ describe('an invitation that must not work', () => {
     const again = (await app.admin('POST', `/invitations/${first.id}/resend`)).body
     expect((await open(first.invitation_url)).page).toMatchObject(gone)
     expect((await open(again.invitation_url)).page.status).toBe(200)
+    expect(again.expires_at).toBe(iso(app.clock.now() + DAY))
     expect((await app.admin('DELETE', `/invitations/${first.id}`)).status).toBe(204)
     expect((await open(again.invitation_url)).page).toMatchObject(gone)
     for (const [method, path] of [
@@ -269,6 +271,15 @@ describe('an invitation that must not work', () => {
       'invitation.sent',
       'invitation.withdrawn',
     ])
+  })
+
+  test('PEO-03 each new link gets the lifetime that was chosen', async () => {
+    const { id } = await invite({ expires_in: 86_400 })
+    for (const wait of [DAY / 2, DAY / 4]) {
+      app.clock.advance(wait)
+      const { expires_at } = (await app.admin('POST', `/invitations/${id}/resend`)).body
+      expect(expires_at).toBe(iso(app.clock.now() + DAY))
+    }
   })
 
   test('PEO-44 a refused link is recorded with its reason, once an hour', async () => {

@@ -172,6 +172,7 @@ const add = async (
     locale: locale ?? by.client_info.locale ?? 'en',
     created_by: id ? { kind, id } : null,
     created_at: now,
+    lifetime,
     expires_at: now + lifetime,
     withdrawn_at: null,
   }
@@ -209,11 +210,10 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
     if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
       throw forbidden('A new link for a user needs the permission users:update.')
     mayActOn(by.caller, await givenBy(tx, before))
-    const now = context.clock.now()
     const token = newSecret()
     const link = {
       link_hash: before.delivery === 'link' ? hashSecret(token) : null,
-      expires_at: now + before.expires_at - before.created_at,
+      expires_at: context.clock.now() + before.lifetime,
     }
     if (!(await replaceInvitationLink(tx, before.id, link)))
       throw conflict('The invitation was accepted or withdrawn. Create another one.')
