@@ -10,18 +10,33 @@ interface Server {
   ca_file?: string | null
 }
 
-/** Returns the controls of a running development server, as functions over its HTTP interface. */
-export const controlsOf = ({ url, control_token, ca_file }: Server): Controls => {
+/** Returns a function that calls a control. An answer that is a refusal becomes an Error with its reason. */
+const sender = ({ url, control_token, ca_file }: Server) => {
   const call: ControlCall = ca_file ? fetchTrusting(ca_file) : fetch
-  const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
+  return async (
+    method: string,
+    path: string,
+    body?: unknown,
+    { accept, signal }: { accept?: string; signal?: AbortSignal } = {},
+  ): Promise<Response> => {
     const answer = await call(`${url}/dev/${path}`, {
       method,
-      headers: { authorization: `Bearer ${control_token}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${control_token}`,
+        'content-type': 'application/json',
+        ...(accept !== undefined && { accept }),
+      },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
     })
     if (answer.ok) return answer
     throw new Error(`${method} /dev/${path}: ${answer.status} ${describe(await answer.text())}`)
   }
+}
+
+/** Returns the controls of a running development server, as functions over its HTTP interface. */
+export const controlsOf = (server: Server): Controls => {
+  const send = sender(server)
   const ask = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
     (await (await send(method, path, body)).json()) as T
   const run = async (method: string, path: string, body?: unknown): Promise<void> => {
@@ -80,7 +95,10 @@ export const controlsOf = ({ url, control_token, ca_file }: Server): Controls =>
     tokens: filter => list(`tokens${query(filter)}`),
     events: {
       list: filter => list(`events${query(filter)}`),
-      stream: filter => readEvents(call, `${url}/dev/events${query(filter)}`, control_token),
+      stream: filter =>
+        readEvents(signal =>
+          send('GET', `events${query(filter)}`, undefined, { accept: 'text/event-stream', signal }),
+        ),
     },
   }
 }
@@ -98,17 +116,10 @@ const describe = (text: string): string => {
   }
 }
 
-async function* readEvents(
-  call: ControlCall,
-  url: string,
-  control_token: string,
-): AsyncGenerator<AuditEvent> {
+async function* readEvents(open: (signal: AbortSignal) => Promise<Response>): AsyncGenerator<AuditEvent> {
   const stop = new AbortController()
   try {
-    const { body } = await call(url, {
-      headers: { authorization: `Bearer ${control_token}`, accept: 'text/event-stream' },
-      signal: stop.signal,
-    })
+    const { body } = await open(stop.signal)
     let rest = ''
     const decoder = new TextDecoder()
     for await (const chunk of body ?? []) {

@@ -340,6 +340,15 @@ describe('dev 15: requests received, tokens and events recorded', () => {
     ])
   })
 
+  test('a refused stream of events is the error of a refused list', async () => {
+    await using server = await startGatehouse()
+    for (const filter of [{ organization: 'nowhere' }, { type: 'user.flown' as 'user.created' }]) {
+      const refused: Error = await server.events.list(filter).catch(error => error)
+      expect(refused.message).toMatch(/^GET \/dev\/events\?\w+=.+: 4\d\d ./)
+      await expect(server.events.stream(filter).next()).rejects.toThrow(refused.message)
+    }
+  })
+
   test('audit events as a list and as a stream', async () => {
     await using server = await startGatehouse()
     const after = (await server.events.list()).at(-1)?.seq ?? 0
