@@ -3,9 +3,11 @@ import { expect } from 'bun:test'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
+import { addUser } from '#test/support/people.ts'
 
 const at = inConsole()
 const { button } = at
+const failure = { status: 503, error: 'temporarily_unavailable', error_description: 'The database is busy.' }
 
 /**
  * A field of each form, the text that one person types there, and the change that another person saves
@@ -59,6 +61,77 @@ testInChromium(
     }
   },
   120_000,
+)
+
+testInChromium(
+  'CON-07 keeping mine takes back no other setting or attribute that another person has saved',
+  async () => {
+    const { page, served } = at
+    const { app, url } = served
+    const attributes = { desk: '1', note: 'old', team: 'red' }
+    const { id } = await addUser(app, 'ida', { attributes })
+    await app.admin('PUT', '/organizations/default', { settings: { session_ttl: '1h' } })
+    await enterConsole(page, url, '/console/looks/default')
+    await page.locator('[name="settings.accent_color"]').fill('#123456')
+    await app.admin('PUT', '/organizations/default', { settings: { session_ttl: '3h' } })
+    await page.locator('.save-bar summary').first().click()
+    await page.locator('.save-bar').getByText('As curl').click()
+    await page.locator('.save-bar pre', { hasText: `'{"settings":{"accent_color":"#123456"}}'` }).waitFor()
+    await button('Save changes').click()
+    await button('Keep mine and save').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect((await at.stored('/organizations/default')).settings).toMatchObject({
+      accent_color: '#123456',
+      session_ttl: '3h',
+    })
+
+    await at.walk(`users/${id}`)
+    await page.locator('[name="attributes.note"]').fill('Mine')
+    await button('Remove desk').click()
+    const theirs = { ...attributes, team: 'blue', floor: '4' }
+    await app.admin('PUT', `/users/${id}`, { attributes: theirs })
+    await button('Save changes').click()
+    await button('Keep mine and save').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect((await at.stored(`/users/${id}`)).attributes).toEqual({ note: 'Mine', team: 'blue', floor: '4' })
+    expect(await page.locator('[name="attributes.team"]').inputValue()).toBe('blue')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-07 using theirs shows theirs in each field, so that the next change keeps it',
+  async () => {
+    const { page, served } = at
+    const path = '/organizations/default'
+    await enterConsole(page, served.url, `/console${path}#joining`)
+    const policy = page.locator('[name="settings.registration"]')
+    await policy.selectOption('open')
+    const settings = { allowed_domains: ['theirs.example'], client_registration: 'open' }
+    await served.app.admin('PUT', path, { settings })
+    await button('Save changes').click()
+    await button('Use theirs').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    const domains = page.getByLabel('Allowed email domains')
+    expect(await domains.inputValue()).toBe('theirs.example')
+    await domains.press('End')
+    await domains.pressSequentially(' mine.example')
+    await at.save()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect((await at.stored(path)).settings).toEqual({
+      ...settings,
+      allowed_domains: ['theirs.example', 'mine.example'],
+    })
+
+    await policy.selectOption('open')
+    await served.app.admin('PUT', path, { settings: { session_ttl: '3h' } })
+    await button('Save changes').click()
+    await page.route(/\/organizations\/[^/]+$/, route => route.fulfill({ status: 503, json: failure }))
+    await button('Use theirs').click()
+    await page.locator('.save-bar').getByText(failure.error_description).waitFor()
+    expect(await policy.inputValue()).toBe('open')
+  },
+  60_000,
 )
 
 testInChromium(

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { ApiForm } from './api-form.tsx'
 import { curlOf } from './curl.ts'
@@ -13,71 +13,119 @@ import { say, words } from './words.ts'
 type Values = Record<string, unknown>
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
+const isObject = (value: unknown): value is Values =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The field whose entries the API merges with the stored entries. The API replaces every other field. */
+const MERGED = 'settings'
+
+/** Returns the entries that differ. An entry that `values` does not have becomes undefined. */
+const changesOf = (before: Values, values: Values): Values =>
+  Object.fromEntries(
+    Object.keys({ ...before, ...values })
+      .filter(name => !same(before[name], values[name]))
+      .map(name => [name, values[name]]),
+  )
+
+/** Adds changes to an object. The changes of a field that is itself an object are added to that object. */
+const withChanges = (values: Values, changes: Values): Values => {
+  const all = Object.entries(changes).map(([name, change]) => {
+    const value = values[name]
+    return [name, isObject(value) && isObject(change) ? { ...value, ...change } : change]
+  })
+  return { ...values, ...Object.fromEntries(all) }
+}
+
+/** Returns the fields of `values` that differ; of a field that is an object, only the entries that differ. */
+const deepChangesOf = (before: Values, values: Values): Values =>
+  Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => {
+      const old = before[name]
+      if (same(old, value)) return []
+      return [[name, isObject(old) && isObject(value) ? changesOf(old, value) : value]]
+    }),
+  )
+
 /**
  * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
- * that other fields keep what other people have saved meanwhile.
+ * that other fields keep what other people have saved meanwhile. The same holds for the entries of a field
+ * that is an object, such as the settings of an organization.
  */
 export const useEdit = <T extends object>(
   path: string,
   stored: T,
   etag: string,
-  loaded: { set(data: T, etag: string): void; reload(): void },
+  loaded: { set(data: T, etag: string): void },
 ) => {
-  const [draft, setDraft] = useState<Partial<T>>({})
+  const [draft, setDraft] = useState<Values>({})
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   const [version, setVersion] = useState(0)
-  const clear = () => {
-    setDraft({})
-    setProblem(undefined)
-    setVersion(version + 1)
+  const latest = useRef(draft)
+  latest.current = draft
+  const values = withChanges(stored as Values, draft)
+  const changes = deepChangesOf(stored as Values, values)
+  /** Returns the body of the PUT. A field that the API replaces keeps the other entries of `newest`. */
+  const bodyOn = (newest: Values): Values => {
+    const all = withChanges(newest, changes)
+    return Object.fromEntries(
+      Object.entries(changes).map(([name, change]) => [name, name === MERGED ? change : all[name]]),
+    )
   }
-  const changed = Object.fromEntries(
-    Object.entries(draft).filter(([name, value]) => !same(value, (stored as Values)[name])),
-  ) as Partial<T>
+  const changed = bodyOn(stored as Values)
   const isChanged = Object.keys(changed).length > 0
   useUnsaved(isChanged)
-  const save = async (if_match = etag): Promise<void> => {
+  const keep = (left: Values) => {
+    setDraft(left)
+    setProblem(undefined)
+    if (Object.keys(left).length === 0) setVersion(version => version + 1)
+  }
+  const take = ({ data, etag }: { data: T; etag: string }, left: Values) => {
+    keep(left)
+    forgetName(path)
+    loaded.set(data, etag)
+  }
+  const attempt = async (step: () => Promise<void>): Promise<void> => {
     setBusy(true)
     try {
-      const answer = await callApi<T>('PUT', path, { body: changed, if_match })
-      clear()
-      forgetName(path)
-      loaded.set(answer.data, answer.etag)
-      show(words.common.saved)
+      await step()
     } catch (error) {
       setProblem(asProblem(error))
     } finally {
       setBusy(false)
     }
   }
+  const save = (body = changed, if_match = etag) =>
+    attempt(async () => {
+      const answer = await callApi<T>('PUT', path, { body, if_match })
+      // The person may have typed while the call ran.
+      take(answer, deepChangesOf(draft, latest.current))
+      show(words.common.saved)
+    })
   return {
-    values: { ...stored, ...draft },
-    set: (change: Partial<T>) => setDraft({ ...draft, ...change }),
+    values: values as T,
+    set: (change: Partial<T>) =>
+      setDraft(draft => withChanges(draft, deepChangesOf(values, change as Values))),
     changed,
     isChanged,
     isBusy,
     problem,
-    save,
+    save: () => save(),
+    /** Saves the changes although another person has changed the object, which is now `newest`. */
+    keepMine: (newest: Values) => save(bodyOn(newest), '*'),
+    /** Discards the changes and shows the object that another person has saved. */
+    takeTheirs: () => attempt(async () => take(await callApi<T>('GET', path), {})),
     /**
      * Increases when changes are saved or discarded. Parts of the form with a state of their own use it as
      * their `key`, so that an increase resets them.
      */
     version,
-    reset: clear,
-    /** Discards the changes and loads the object that another person has saved. */
-    takeTheirs: () => {
-      loaded.reload()
-      clear()
-    },
+    reset: () => keep({}),
     dismiss: () => setProblem(undefined),
   }
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
-
-const isObject = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns the path, old value and new value of each changed field. */
 const differences = (before: unknown, after: unknown, path = ''): [path: string, unknown, unknown][] => {
@@ -98,9 +146,9 @@ const Side = ({ value }: { value: unknown }) => {
 }
 
 /** Shows the fields that saving would change, and the call that changes them. */
-const Difference = ({ stored, changed, path }: { stored: object; changed: object; path: string }) => {
-  const before = Object.fromEntries(Object.keys(changed).map(name => [name, (stored as Values)[name]]))
-  const all = differences(before, changed)
+const Difference = (props: { stored: object; values: object; changed: object; path: string }) => {
+  const { stored, values, changed, path } = props
+  const all = differences(stored, values)
   return (
     <details class="difference">
       <summary>{say(words.code.changes, { count: all.length })}</summary>
@@ -145,7 +193,7 @@ export const EditForm = <T extends object>(props: {
       {edit.isChanged && (
         <div class="save-bar">
           {!current && <Refused problem={edit.problem} />}
-          <Difference stored={stored} changed={edit.changed} path={path} />
+          <Difference stored={stored} values={edit.values} changed={edit.changed} path={path} />
           <button type="button" onClick={edit.reset}>
             {common.cancel}
           </button>
@@ -168,10 +216,15 @@ export const EditForm = <T extends object>(props: {
               ))}
           </dl>
           <div class="dialog-actions">
-            <button type="button" onClick={edit.takeTheirs}>
+            <button type="button" disabled={edit.isBusy} onClick={() => void edit.takeTheirs()}>
               {conflict.theirs}
             </button>
-            <button type="button" class="primary" onClick={() => void edit.save('*')}>
+            <button
+              type="button"
+              class="primary"
+              disabled={edit.isBusy}
+              onClick={() => void edit.keepMine(current)}
+            >
               {conflict.mine}
             </button>
           </div>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { asProblem, callApi, type Problem } from '../api.ts'
@@ -158,13 +159,40 @@ const StyleField = (props: { value: string | null | undefined; onValue(css: stri
   )
 }
 
+/**
+ * Chooses a built-in theme. For a theme of the data directory the children are shown, which edit its name. A
+ * new `key` resets the choice.
+ */
+const ThemeChoice = (props: {
+  theme: string
+  onTheme(theme: string | null): void
+  children: ComponentChildren
+}) => {
+  const { theme, onTheme } = props
+  const [isOwn, setOwn] = useState(!Object.hasOwn(themes, theme))
+  return (
+    <>
+      <Choice
+        label={text.theme}
+        name="settings.theme"
+        value={isOwn ? OWN : theme}
+        options={[...Object.entries(themes), [OWN, text.themeOther]]}
+        onValue={value => {
+          setOwn(value === OWN)
+          if (value !== OWN) onTheme(value === 'default' ? null : value)
+        }}
+      />
+      {isOwn && props.children}
+    </>
+  )
+}
+
 const Form = ({ organization, loaded }: { organization: Organization; loaded: Loaded<Organization> }) => {
   const path = `/organizations/${organization.id}`
   const edit = useEdit<Organization>(path, organization, loaded.etag, loaded)
   const [refused, setRefused] = useState<Problem>()
   const { values, set } = edit
   const { settings } = values
-  const [isOwnTheme, setOwnTheme] = useState(!Object.hasOwn(themes, settings.theme ?? 'default'))
   const choose = (change: Partial<Settings>) => set({ settings: { ...settings, ...change } })
   type Text = 'theme' | 'accent_color' | 'terms_url' | 'privacy_url' | 'support_url'
   const field = (name: Text, label: string, hint: string) => (
@@ -191,17 +219,13 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
     <div class="columns">
       <EditForm edit={{ ...edit, problem: edit.problem ?? refused }} path={path} stored={organization}>
         <Card title={text.colors}>
-          <Choice
-            label={text.theme}
-            name="settings.theme"
-            value={isOwnTheme ? OWN : (settings.theme ?? 'default')}
-            options={[...Object.entries(themes), [OWN, text.themeOther]]}
-            onValue={value => {
-              setOwnTheme(value === OWN)
-              if (value !== OWN) choose({ theme: value === 'default' ? null : value })
-            }}
-          />
-          {isOwnTheme && field('theme', text.themeName, '')}
+          <ThemeChoice
+            key={edit.version}
+            theme={settings.theme ?? 'default'}
+            onTheme={theme => choose({ theme })}
+          >
+            {field('theme', text.themeName, '')}
+          </ThemeChoice>
           <div class="with-color">
             {field('accent_color', words.organization.accent, words.organization.accentHint)}
             <input
