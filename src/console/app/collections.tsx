@@ -123,8 +123,8 @@ export const Picker = (props: {
 }
 
 /**
- * Edits a list of texts, one per line. The component keeps the text as its state; a new `key` resets the
- * text.
+ * Edits a list of texts, one per line. With `rows` 0 the texts stand in one line, with spaces between them.
+ * The component keeps the text as its state; a new `key` resets the text.
  */
 export const LinesField = (props: {
   name: string
@@ -135,7 +135,7 @@ export const LinesField = (props: {
   onLines(lines: string[]): void
 }) => {
   const { lines, onLines, rows = 3, ...more } = props
-  const [typed, setTyped] = useState(() => lines.join('\n'))
+  const [typed, setTyped] = useState(() => lines.join(rows > 0 ? '\n' : ' '))
   return (
     <Field
       {...more}

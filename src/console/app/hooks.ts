@@ -5,6 +5,7 @@ import { asProblem, callApi, type Problem, read, withQuery } from './api.ts'
 export interface Loaded<T> {
   data: T | undefined
   etag: string
+  /** Failure of the last read. `data` may still have what an earlier read has found. */
   problem: Problem | undefined
   isLoading: boolean
   reload(): void
@@ -20,7 +21,11 @@ export const useObject = <T>(path: string | undefined): Loaded<T> => {
     let isCurrent = true
     callApi<T>('GET', path)
       .then(({ data, etag }) => isCurrent && setState({ data, etag, of: path }))
-      .catch(error => isCurrent && setState({ problem: asProblem(error), of: path }))
+      .catch(error => {
+        if (!isCurrent) return
+        // The data of an earlier read stays, because a form on the screen may have unsaved changes.
+        setState(state => ({ ...(state.of === path && state), problem: asProblem(error), of: path }))
+      })
     return () => {
       isCurrent = false
     }

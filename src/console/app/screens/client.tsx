@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import { AsCode } from '../as-code.tsx'
+import { LinesField } from '../collections.tsx'
 import { Deletion } from '../deletion.tsx'
 import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field } from '../fields.tsx'
@@ -20,28 +21,22 @@ import { TestLogin } from './test-login.tsx'
 
 type Client = (typeof ClientAnswer)['_output']
 
-const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
-
 const kindOptions = [['', words.client.noKind], ...Object.entries(kindNames)] as [string, string][]
 
 const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }) => {
   const path = `/clients/${encodeURIComponent(client.client_id)}`
   const edit = useEdit<Client>(path, client, loaded.etag, loaded)
   const { values, set } = edit
-  const [texts, setTexts] = useState<Record<string, string>>({})
-  type Uris = 'redirect_uris' | 'post_logout_redirect_uris' | 'web_origins'
-  const uris = (name: Uris, label: string, hint: string) => (
-    <Field
+  type Texts = 'redirect_uris' | 'post_logout_redirect_uris' | 'web_origins' | 'scopes'
+  const texts = (name: Texts, label: string, hint: string, rows = 3) => (
+    <LinesField
+      key={`${name} ${edit.version}`}
       name={name}
       label={label}
       hint={hint}
-      multiline={3}
-      spellcheck={false}
-      value={edit.isChanged ? (texts[name] ?? values[name].join('\n')) : values[name].join('\n')}
-      onValue={text => {
-        setTexts({ ...texts, [name]: text })
-        set({ [name]: lines(text) })
-      }}
+      rows={rows}
+      lines={values[name]}
+      onLines={lines => set({ [name]: lines })}
     />
   )
   const lifetime = (name: 'access_token_ttl' | 'refresh_token_ttl', label: string) => (
@@ -75,25 +70,15 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
   )
   const addresses = (
     <Card title={words.client.addresses} lead={words.client.addressesLead}>
-      {uris('redirect_uris', words.client.redirectUris, words.client.redirectUrisHint)}
-      {uris('post_logout_redirect_uris', words.client.afterLogout, words.client.afterLogoutHint)}
-      {uris('web_origins', words.client.origins, words.client.originsHint)}
+      {texts('redirect_uris', words.client.redirectUris, words.client.redirectUrisHint)}
+      {texts('post_logout_redirect_uris', words.client.afterLogout, words.client.afterLogoutHint)}
+      {texts('web_origins', words.client.origins, words.client.originsHint)}
     </Card>
   )
   const tokens = (
     <>
       <Card title={words.client.tokens}>
-        <Field
-          name="scopes"
-          label={words.client.scopes}
-          hint={words.client.scopesHint}
-          spellcheck={false}
-          value={texts.scopes !== undefined && edit.isChanged ? texts.scopes : values.scopes.join(' ')}
-          onValue={text => {
-            setTexts({ ...texts, scopes: text })
-            set({ scopes: text.split(/\s+/).filter(Boolean) })
-          }}
-        />
+        {texts('scopes', words.client.scopes, words.client.scopesHint, 0)}
         <div class="pair">
           {lifetime('access_token_ttl', words.client.accessTtl)}
           {lifetime('refresh_token_ttl', words.client.refreshTtl)}

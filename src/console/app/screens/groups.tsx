@@ -206,6 +206,7 @@ export const GroupScreen = ({ id }: { id: string }) => {
       >
         <EventsLink of={group.id} />
       </Heading>
+      <Refused problem={loaded.problem} />
       <div class="columns">
         <Form group={group} loaded={loaded} />
         <div class="stack">

@@ -111,6 +111,7 @@ export const InvitationScreen = ({ id }: { id: string }) => {
       >
         <EventsLink of={invitation.id} />
       </Heading>
+      <Refused problem={loaded.problem} />
       <div class="columns">
         <div class="stack">
           <InvitationFacts invitation={invitation} />

@@ -7,7 +7,7 @@ import { type Loaded, useObject } from '../hooks.ts'
 import { may } from '../me.ts'
 import { ForeignOrganization } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Badge, Card, EventsLink, Heading, Value } from '../parts.tsx'
+import { Badge, Card, EventsLink, Heading, Refused, Value } from '../parts.tsx'
 import { show } from '../toast.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { say, words } from '../words.ts'
@@ -155,6 +155,7 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
       </Heading>
       <div class="narrow stack">
+        <Refused problem={loaded.problem} />
         <Form provider={provider} loaded={loaded} />
         {may('identity_providers:update') && (
           <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />

@@ -202,6 +202,7 @@ export const UserScreen = ({ id }: { id: string }) => {
           </>
         }
       />
+      <Refused problem={loaded.problem} />
       <div class="columns">
         <div class="stack">
           <Profile user={user} loaded={loaded} groups={groups} />

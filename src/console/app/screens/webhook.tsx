@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks'
 import type { WebhookDelivery } from '#src/webhooks/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
+import { LinesField } from '../collections.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
@@ -12,7 +12,7 @@ import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts
 import { RotateButton } from '../rotation.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { eventTitle, say, words } from '../words.ts'
-import { linesOf, StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
+import { StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx'
 
 type Delivery = (typeof WebhookDelivery)['_output']
 
@@ -22,7 +22,6 @@ const DEFAULT = 'org_default'
 const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }) => {
   const path = `/webhooks/${webhook.id}`
   const edit = useEdit<Webhook>(path, webhook, loaded.etag, loaded)
-  const [typed, setTyped] = useState<string>()
   const { values, set } = edit
   return (
     <EditForm edit={edit} path={path} stored={webhook}>
@@ -35,17 +34,14 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
           value={values.url}
           onValue={url => set({ url })}
         />
-        <Field
+        <LinesField
+          key={edit.version}
           name="events"
           label={text.events}
           hint={text.eventsHint}
-          multiline={4}
-          spellcheck={false}
-          value={edit.isChanged && typed !== undefined ? typed : values.events.join('\n')}
-          onValue={events => {
-            setTyped(events)
-            set({ events: linesOf(events) })
-          }}
+          rows={4}
+          lines={values.events}
+          onLines={events => set({ events })}
         />
         <Check
           label={text.on}

@@ -19,7 +19,7 @@ export type WebhookWithSecret = Webhook & { secret: string | null }
 const text = words.webhooks
 
 /** Splits a typed text at white space. */
-export const linesOf = (typed: string): string[] => typed.split(/\s+/).filter(Boolean)
+const linesOf = (typed: string): string[] => typed.split(/\s+/).filter(Boolean)
 
 /** Shows whether a webhook works, fails or is disabled. */
 export const StateBadge = ({ of: { enabled, disabled_reason, failing_since } }: { of: Webhook }) =>
