@@ -3,7 +3,9 @@ import { expect } from 'bun:test'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
+import { holdCalls } from '#test/support/held-calls.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
+import { addFactorTo } from '#test/support/routes.ts'
 
 const at = inConsole()
 const { button, heading, stored } = at
@@ -80,6 +82,75 @@ testInChromium(
     expect((await stored(`/users/${grace}`)).last_name).toBe('Example')
   },
   90_000,
+)
+
+testInChromium(
+  'CON-06 cancelling a change of several users stops it after the user whose call is running',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/users')
+    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+    await button('Disable').click()
+    const calls = await holdCalls(page, 'PUT')
+    await button('Disable 3 users').click()
+    await calls.held
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    expect(await button('Enable').isDisabled()).toBe(true)
+    calls.release()
+    await page.getByText('Disable: 1 done').waitFor()
+    await page.getByRole('row', { name: /Disabled/ }).waitFor()
+    expect(await page.getByRole('row', { name: /Disabled/ }).count()).toBe(1)
+    expect(await page.getByRole('toolbar').count()).toBe(0)
+    expect((await stored('/users?enabled=false')).data).toHaveLength(1)
+
+    await page.unrouteAll()
+    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+    const refusal = { status: 503, error: 'unavailable', error_description: 'The database is busy.' }
+    let sent = 0
+    await page.route('**/api/v1/admin/users/*', route =>
+      ++sent < 3 ? route.continue() : route.fulfill({ status: 503, json: refusal }),
+    )
+    await button('Disable').click()
+    await button('Disable 3 users').click()
+    await page.getByText(refusal.error_description).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('toolbar').waitFor({ state: 'detached' })
+    await page
+      .getByRole('row', { name: /Disabled/ })
+      .nth(1)
+      .waitFor()
+    expect((await stored('/users?enabled=false')).data).toHaveLength(2)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-24 the question before a user loses the last way in is asked for each factor',
+  async () => {
+    const { page, served } = at
+    const { app, url } = served
+    const pat = { username: 'pat', email: 'pat@example.com', first_name: 'Pat', last_name: 'Key' }
+    const { id } = await create(app, '/users', { ...pat, invite: 'link' })
+    const passkey = await addFactorTo(app, id, { alone: true })
+    const totp = await addFactorTo(app, id, { type: 'totp', name: 'Phone' })
+    await enterConsole(page, url, `/console/users/${id}`)
+    const remove = (name: string) =>
+      page.getByRole('listitem').filter({ hasText: name }).getByRole('button', { name: 'Remove' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Remove this factor?' })
+    await remove('Key')
+    await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+    await dialog.getByText('This person has no other way in.').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+    await remove('Phone')
+    await dialog.getByText('All sessions and sign-ins of this person end.').waitFor()
+    const called = page.waitForRequest(request => request.method() === 'DELETE')
+    await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+    expect((await called).url()).toEndWith(`/users/${id}/factors/${totp}`)
+    await dialog.waitFor({ state: 'detached' })
+    expect((await stored(`/users/${id}/factors`)).data).toMatchObject([{ id: passkey }])
+  },
+  60_000,
 )
 
 const MARKUP = '<img src=x onerror=alert(1)><script>alert(2)</script>'

@@ -143,9 +143,9 @@ export const addRememberedTo = async (
   return id
 }
 
-const addFactorTo = async (app: TestApp, user_id: UserId): Promise<string> => {
+export const addFactorTo = async (app: TestApp, user_id: UserId, more: Json = {}): Promise<string> => {
   const id = newId('fac', START)
-  const row = { id, user_id, type: 'passkey', name: 'Key', transports: [], created_at: START } as const
+  const row = { id, user_id, type: 'passkey', name: 'Key', transports: [], created_at: START, ...more }
   await app.context.store.write(tx => insertFactor(tx, row as Json))
   return id
 }

@@ -59,19 +59,31 @@ interface Factor {
 }
 
 /**
- * Shows the authenticator apps and passkeys of a user. To remove a factor that is the user's only way to
- * sign in, the administrator must confirm twice. Afterwards the user can sign in only with a link from an
- * administrator.
+ * Asks before a factor is removed. To remove a factor that is the user's only way to sign in, the
+ * administrator must confirm twice. Afterwards the user can sign in only with a link from an administrator.
  */
+const Removal = (props: { user: string; factor: Factor; onDone(): void; onClose(): void }) => {
+  const { run, dialog } = useAction(props.onDone)
+  const isLockedOut = dialog.problem?.status === 409
+  const path = `/users/${props.user}/factors/${props.factor.id}${isLockedOut ? '?only_way_in=true' : ''}`
+  return (
+    <Confirm
+      title={words.user.removeFactorTitle}
+      text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
+      action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
+      isBusy={dialog.isBusy}
+      problem={isLockedOut ? undefined : dialog.problem}
+      curl={curlOf('DELETE', path)}
+      onConfirm={() => void run('DELETE', path, words.user.factorRemoved)}
+      onClose={props.onClose}
+    />
+  )
+}
+
+/** Shows the authenticator apps and passkeys of a user, each with a button that removes it. */
 export const Factors = ({ id }: { id: string }) => {
   const list = useList<Factor>(`/users/${id}/factors`, {})
   const [asked, setAsked] = useState<Factor>()
-  const action = useAction(() => {
-    setAsked(undefined)
-    list.reload()
-  })
-  const isLockedOut = action.problem?.status === 409
-  const path = `/users/${id}/factors/${asked?.id}${isLockedOut ? '?only_way_in=true' : ''}`
   return (
     <ShortList
       title={words.user.factors}
@@ -91,14 +103,13 @@ export const Factors = ({ id }: { id: string }) => {
       )}
     >
       {asked && (
-        <Confirm
-          title={words.user.removeFactorTitle}
-          text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
-          action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
-          isBusy={action.dialog.isBusy}
-          problem={isLockedOut ? undefined : action.problem}
-          curl={curlOf('DELETE', path)}
-          onConfirm={() => void action.run('DELETE', path, words.user.factorRemoved)}
+        <Removal
+          user={id}
+          factor={asked}
+          onDone={() => {
+            setAsked(undefined)
+            list.reload()
+          }}
           onClose={() => setAsked(undefined)}
         />
       )}
@@ -121,7 +132,7 @@ export const Remembered = ({ id }: { id: string }) => {
   if (!list.data || list.data.data.length === 0) return null
   return (
     <Card title={words.user.remembered} flush>
-      <Refused problem={action.problem} />
+      <Refused problem={action.problem ?? list.problem} />
       <ul class="rows">
         {list.data.data.map(browser => (
           <li key={browser.id} class="row">

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
@@ -46,29 +46,47 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [done, setDone] = useState<number>()
   const [problem, setProblem] = useState<Problem>()
   const { users } = props
+  const isStopped = useRef(false)
+  /** True when the list still shows changed users as they were before. */
+  const isStale = useRef(false)
+  const finish = () => {
+    setAsked(undefined)
+    setProblem(undefined)
+    if (isStale.current) props.onDone()
+  }
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
+    isStopped.current = false
+    let changed = 0
     try {
       // The loop stops at the first refusal and shows it. The users changed before the refusal stay changed.
-      for (const [n, user] of users.entries()) {
-        setDone(n)
+      for (const user of users) {
+        setDone(changed)
         await bulks[bulk].run(user)
+        changed++
+        isStale.current = true
+        if (isStopped.current) break
       }
-      setAsked(undefined)
-      show(say(words.users.done, { action: bulks[bulk].label, count: users.length }))
-      props.onDone()
     } catch (error) {
-      setProblem(asProblem(error))
+      if (!isStopped.current) return setProblem(asProblem(error))
     } finally {
       setDone(undefined)
     }
+    if (changed > 0) show(say(words.users.done, { action: bulks[bulk].label, count: changed }))
+    finish()
+  }
+  /** Closes the dialog. A running change stops after the current user. */
+  const close = () => {
+    isStopped.current = true
+    if (done === undefined) finish()
+    else setAsked(undefined)
   }
   const count = say(words.common.users, { count: users.length })
   return (
     <div class="bulk" role="toolbar" aria-label={words.users.selection}>
       <strong>{say(words.users.selected, { count: users.length })}</strong>
       {(Object.keys(bulks) as Bulk[]).map(bulk => (
-        <button key={bulk} type="button" onClick={() => setAsked(bulk)}>
+        <button key={bulk} type="button" disabled={done !== undefined} onClick={() => setAsked(bulk)}>
           {bulks[bulk].label}
         </button>
       ))}
@@ -87,7 +105,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
           isBusy={done !== undefined}
           problem={problem}
           onConfirm={() => void run(asked)}
-          onClose={() => setAsked(undefined)}
+          onClose={close}
         />
       )}
     </div>
