@@ -5,7 +5,7 @@ import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
-import { eventsUpTo, settledSeq } from './stream-store.ts'
+import { eventsUpTo, seqFromNow, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
 /** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
@@ -55,12 +55,12 @@ const readOn = async (context: Core, from: number): Promise<void> => {
     if (tails.open.size === 0) break
     try {
       const settled = await settledSeq(store)
-      seen = Math.min(seen, settled)
+      if (store.engine === 'sqlite') seen = Math.min(seen, settled)
       do {
         const events =
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
         await Promise.all([...tails.open].map(tail => tail.look(events)))
-        seen = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
+        seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')
@@ -136,7 +136,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     },
   }
   tails.open.add(tail)
-  tails.reading ??= settledSeq(store).then(seen => void readOn(context, seen))
+  tails.reading ??= seqFromNow(store).then(seen => void readOn(context, seen))
   try {
     await tails.reading
   } catch (error) {

@@ -77,6 +77,22 @@ export const settledSeq = async (store: Store): Promise<number> => {
   return horizon.seq
 }
 
+/** Milliseconds between two checks whether the open transactions have ended, and the number of checks. */
+const CHECK = 20
+const CHECKS = 100
+
+/**
+ * Returns the `seq` after which a reader begins who wants the events from now on. On PostgreSQL it waits for
+ * the open transactions, because {@link settledSeq} may until then return a much earlier `seq`. It waits for
+ * at most 2 s, because a transaction of another program may stay open.
+ */
+export const seqFromNow = async (store: Store): Promise<number> => {
+  const last = await store.read(lastSeq)
+  for (let i = 0; i < CHECKS && (await settledSeq(store)) < last; i++)
+    await new Promise(resolve => setTimeout(resolve, CHECK))
+  return last
+}
+
 /**
  * Returns a column as an expression, so that the planner does not use the index of the column. With that
  * index a query would also read all earlier events that have the same value in the column. With the index of

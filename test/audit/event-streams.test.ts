@@ -1,5 +1,7 @@
 /** Tests the stream of new events: GET /events/stream. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { SQL } from 'bun'
 import { hostActor, record } from '#src/audit/record.ts'
 import { endFollowing } from '#src/audit/tails.ts'
 import { HOUR } from '#src/lib/duration.ts'
@@ -7,8 +9,9 @@ import type { Store } from '#src/storage/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { callerOf, create } from '#test/support/callers.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addOrganization, addUser, logInTo } from '#test/support/people.ts'
-import { freshStore, openBeside } from '#test/support/store.ts'
+import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 import { redeem } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 
@@ -78,6 +81,23 @@ test('EVT-20 each new event is sent once, in order, as the list shows it; earlie
   expect(first?.id).toBe(first?.data.id)
   expect((await app.admin('GET', `/events/${first?.id}`)).body).toEqual(first?.data)
   expect(second?.data.target_id).toBe('usr_second')
+})
+
+testOnPostgres('EVT-20 a stream that opens during a transaction sends no earlier event', async () => {
+  if (!isPostgres) return
+  await say(store, 'usr_before')
+  const sql = new SQL({ url: store.path, max: 1 })
+  const { next } = await sql
+    .begin(async held => {
+      await held.unsafe('SELECT pg_current_xact_id()')
+      const opening = open()
+      await say(store, 'usr_during')
+      return { opening }
+    })
+    .then(async ({ opening }) => readerOf(await opening))
+  await say(store, 'usr_after')
+  expect(['usr_during', 'usr_after']).toContain((await next())?.data.target_id)
+  await sql.close()
 })
 
 test('EVT-20 events of another copy arrive too, and those that fit no filter are left out', async () => {
