@@ -131,8 +131,8 @@ export interface Store {
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /**
-   * Resolves to true when a read succeeds and the database accepts writes, for /readyz. SQLite tries a write
-   * only after a failed commit; PostgreSQL is asked whether it is a standby.
+   * Resolves to true when a read succeeds and the database accepts writes, for /readyz. A write is tried only
+   * after a failed commit. PostgreSQL is also asked whether it is a standby.
    */
   ready(): Promise<boolean>
   close(): Promise<void>

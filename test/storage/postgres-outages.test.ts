@@ -8,6 +8,7 @@ import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { isPostgres } from '#test/support/store.ts'
+import { until } from '#test/support/until.ts'
 import { ask, put, stored, unavailable } from './copies.ts'
 
 const refusals = () => {
@@ -159,6 +160,31 @@ const outages = () => {
     expect(await store.ready()).toBe(true)
     expect(await store.exclusively('sweep', async () => 1)).toBe(1)
     expect(await stored(store, 'during')).toBeUndefined()
+    await store.close()
+  }, 60_000)
+
+  test('a server that refuses all writes is not ready, until a write succeeds again', async () => {
+    const store = await openPostgres({ url, connections: 2 })
+    await store.write(tx => put(tx, 'writable'))
+    const name = 'default_transaction_read_only'
+    await ask(url, `ALTER SYSTEM SET ${name} = on`, 'SELECT pg_reload_conf()')
+    try {
+      // A connection reads the new setting before its next statement, but perhaps not before the first one.
+      await until(() =>
+        store
+          .write(tx => put(tx, crypto.randomUUID()))
+          .then(
+            () => false,
+            ({ code }) => code === unavailable.code,
+          ),
+      )
+      expect(await store.ready()).toBe(false)
+      expect(await stored(store, 'writable')).toBe('writable')
+    } finally {
+      await ask(url, `ALTER SYSTEM RESET ${name}`, 'SELECT pg_reload_conf()')
+    }
+    await until(() => store.ready())
+    expect(await stored(store, 'probe')).toBeUndefined()
     await store.close()
   }, 60_000)
 

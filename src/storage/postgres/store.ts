@@ -4,7 +4,8 @@ import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { isLost, isStorageFailure, unavailable } from '#src/storage/errors.ts'
-import type { Store, Topic } from '#src/storage/store.ts'
+import { openProbe } from '#src/storage/probe.ts'
+import type { Queries, Store, Topic } from '#src/storage/store.ts'
 import { postgresChanges } from './changes.ts'
 import {
   connectTo,
@@ -37,7 +38,7 @@ interface PostgresOptions {
  * few cores, and PostgreSQL allows 100 by default.
  */
 const CONNECTIONS = 8
-/** Timeout of the read for /readyz, in ms. Load balancers wait for a few seconds. */
+/** Timeout of the read and the write for /readyz, in ms. Load balancers wait for a few seconds. */
 const READY_TIMEOUT = 2_000
 /**
  * Timeout and poll interval, in ms, for a lock that another process on this database holds. That process
@@ -115,11 +116,12 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
   const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), notify)
   const metrics = openMetrics()
+  const probe = openProbe(commitMetrics(metrics))
   const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,
     done: notify,
-    metrics: commitMetrics(metrics),
+    metrics: probe.metrics,
   })
 
   return {
@@ -134,27 +136,28 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     exclusively: (name, body, wait) =>
       exclusively(pool, connections, name, body, wait === 'wait' ? LOCK_TIMEOUT : 0),
     onChange: listener => void listeners.push(listener),
-    ready: async () => {
-      const late = Promise.withResolvers<false>()
-      const timer = setTimeout(late.resolve, READY_TIMEOUT, false)
-      const checked = reads
-        .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
-        .from(reads.tables.settings)
-        .limit(1)
-        .then(
-          rows => rows.every(({ writable }) => writable),
-          () => false,
-        )
-      const ready = await Promise.race([checked, late.promise])
-      clearTimeout(timer)
-      return ready
-    },
+    ready: () => isReady(reads, () => probe.requireWrites(write)),
     close: async () => {
       await close()
       await changes.close()
       await Promise.all([pool.close({ timeout: 1 }), writers.close({ timeout: 1 })])
     },
   }
+}
+
+/** Resolves to true when the database is no standby and accepts writes, and answers in time. */
+const isReady = async (reads: Queries, requireWrites: () => Promise<void>): Promise<boolean> => {
+  const late = Promise.withResolvers<false>()
+  const timer = setTimeout(late.resolve, READY_TIMEOUT, false)
+  const checked = reads
+    .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
+    .from(reads.tables.settings)
+    .limit(1)
+    .then(rows => rows.every(({ writable }) => writable) && requireWrites().then(() => true))
+    .catch(() => false)
+  const ready = await Promise.race([checked, late.promise])
+  clearTimeout(timer)
+  return ready
 }
 
 const KEY = `hashtextextended(current_schema() || ' ' || $1, 0)`

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
-import { putSetting, removeSetting } from '#src/storage/settings.ts'
+import { probeWrites } from '#src/storage/probe.ts'
 import {
   preparedForStart,
   type RehearsedUsers,
@@ -75,11 +75,6 @@ interface SqliteOptions {
  * as the inner pages of indexes, then stay in memory.
  */
 const CACHE = 16_384
-/**
- * Text that `probe` writes. It is larger than a usual write, because a full disk may still have room for a
- * single page.
- */
-const PROBE = '.'.repeat(65_536)
 /**
  * Interval in ms at which commits of other processes are detected. It is short enough that a change by a
  * command seems immediate, and each check reads only one number.
@@ -196,12 +191,6 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
 
   const watch = watchOthers(writer, notify)
 
-  /** Writes and deletes a large row to find out if the disk has recovered. */
-  const probe = async (): Promise<void> => {
-    await write(tx => putSetting(tx, 'probe', PROBE, 0))
-    await write(tx => removeSetting(tx, 'probe'))
-  }
-
   return {
     engine: 'sqlite',
     metrics,
@@ -219,7 +208,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     ready: async () => {
       try {
         await probeRead(reads, {})
-        if (failing) await probe()
+        if (failing) await probeWrites(write)
         return true
       } catch {
         return false
