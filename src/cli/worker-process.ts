@@ -46,7 +46,7 @@ interface WorkerOptions extends WorkerRole {
 /** Starts a worker of this program. */
 export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: WorkerOptions): WorkerProcess => {
   const ready = Promise.withResolvers<Ready>()
-  let answer = (_text: string): void => {}
+  const asked: ((text: string) => void)[] = []
   const child: Subprocess = Bun.spawn(
     [
       ...[...installedProgram, 'worker'],
@@ -59,7 +59,7 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
       stdio: ['ignore', 'inherit', 'inherit'],
       ipc: (message: FromWorker) => {
         if (message.type === 'ready') ready.resolve(message.ready)
-        else if (message.type === 'metrics') answer(message.text)
+        else if (message.type === 'metrics') for (const answer of asked.splice(0)) answer(message.text)
         else void allMetrics().then(text => tell({ type: 'all-metrics', text }))
       },
     },
@@ -80,7 +80,7 @@ export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: Worke
     exited: child.exited,
     metrics: () => {
       const { promise, resolve } = Promise.withResolvers<string>()
-      answer = resolve
+      asked.push(resolve)
       tell({ type: 'collect' })
       return Promise.race([promise, Bun.sleep(METRICS_WAIT).then(() => '')])
     },

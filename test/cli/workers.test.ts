@@ -58,6 +58,9 @@ testOnPostgres(
     const metrics = await (await fetch(`${server.url}/metrics`)).text()
     for (const worker of [1, 2]) expect(metrics).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
     expect(metrics.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
+    const scrape = async () => (await fetch(`${server.url}/metrics`, { keepalive: false })).text()
+    for (const text of await Promise.all(Array.from({ length: 16 }, scrape)))
+      for (const worker of [1, 2]) expect(text).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
 
     process.kill(workers[0] ?? 0, 'SIGKILL')
     await until(async () => {
