@@ -15,6 +15,11 @@ import { isTerminal, openLog } from './log.ts'
  * a restart causes only a short pause.
  */
 const DRAIN_MS = 1_500
+/**
+ * Milliseconds for PostgreSQL to answer to the last writes. SQLite has no such limit, because only its disk
+ * can be slow.
+ */
+const LAST_WRITES_MS = 250
 /** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
 const LAST_SPANS_MS = 250
 
@@ -113,7 +118,8 @@ export const serveAlone = async (
   await stopped
   stopHousekeeping()
   await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
-  await instance.store.close()
+  const closed = instance.store.close()
+  await (config.database_url ? Promise.race([closed, Bun.sleep(LAST_WRITES_MS)]) : closed)
   unlock()
   await Promise.race([tracing?.close(), Bun.sleep(LAST_SPANS_MS)])
   log.info({ event: 'stopped' })

@@ -6,7 +6,7 @@ import { joinMetrics } from '#src/lib/metrics.ts'
 import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'
 import { openLog } from './log.ts'
-import { announce, stopSignal, tellServiceManager } from './server.ts'
+import { announce, type Ready, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
@@ -32,28 +32,37 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const port = freePort(config)
   const pool = openPool(log, role => startWorker({ ...role, port, file, allMetrics: () => pool.metrics() }))
   const stopped = stopSignal()
-  const first = pool.start(1)
-  const ready = await first.ready.catch(async () => {
-    flush()
-    // The worker has already printed why it ended.
-    process.exit(await first.exited)
-  })
-  const others = Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready)
-  await Promise.allSettled(others)
-
-  let replacing = Promise.resolve()
+  const started = Promise.withResolvers<void>()
+  let replacing = started.promise
   process.on('SIGHUP', () => {
     replacing = replacing.then(pool.replace)
   })
-  rememberStart({ ...config, url: ready.url }, port)
-  if (!movesConnections())
-    log.info(
-      { event: 'config' },
-      'a connection that is opened while a worker is replaced may be reset: set sysctl net.ipv4.tcp_migrate_req to 1 to prevent this',
-    )
-  flush()
-  announce(ready)
-  tellServiceManager(log)
+  /** Resolves when all workers have started; to undefined when they are stopped before. */
+  const startAll = async (): Promise<Ready | undefined> => {
+    const first = pool.start(1)
+    const ready = await first.ready.catch(() => undefined)
+    if (pool.isStopping()) return undefined
+    if (!ready) {
+      flush()
+      // The worker has already printed why it ended.
+      process.exit(await first.exited)
+    }
+    await Promise.allSettled(Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready))
+    return ready
+  }
+  const ready = await Promise.race([startAll(), stopped])
+  if (ready) {
+    started.resolve()
+    rememberStart({ ...config, url: ready.url }, port)
+    if (!movesConnections())
+      log.info(
+        { event: 'config' },
+        'a connection that is opened while a worker is replaced may be reset: set sysctl net.ipv4.tcp_migrate_req to 1 to prevent this',
+      )
+    flush()
+    announce(ready)
+    tellServiceManager(log)
+  }
 
   await stopped
   await pool.stop()
@@ -122,6 +131,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
           [...workers].map(async ([number, { metrics }]) => [number, await metrics()] as const),
         ),
       ),
+    isStopping: () => isStopping,
     stop: async (): Promise<void> => {
       isStopping = true
       await Promise.all([...workers.values()].map(worker => worker.end()))

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { withDetails } from '#src/cli/error-details.ts'
 import { unavailable } from '#src/storage/errors.ts'
-import { EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { addRole, EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
@@ -122,6 +122,20 @@ describe('a server whose log is on a full disk', () => {
     })
   })
 })
+
+test('SIGTERM ends a server whose data are on a full disk', async () => {
+  await withDisk('2m', async dir => {
+    await instanceOn(dir)
+    await using server = await serveExecutable({}, dir)
+    expect(await addRole(server, 'stored')).toMatchObject({ status: 201 })
+    expect(() => {
+      for (;;) writeFileSync(join(dir, 'ballast'), Buffer.alloc(512), { flag: 'a' })
+    }).toThrow('ENOSPC')
+    expect(await addRole(server, 'refused')).toMatchObject({ status: 503 })
+    expect(await stop(server)).toBe(0)
+    expect(server.output()).toContain('"event":"stopped"')
+  })
+}, 30_000)
 
 test('a disk that became read-only is reported as read-only, not as damage', async () => {
   await withDisk('2m', async dir => {

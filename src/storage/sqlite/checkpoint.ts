@@ -105,7 +105,11 @@ export const checkpointer = (db: Database) => {
       state.finalize()
       // During PASSIVE another process may write, such as a server beside this command. TRUNCATE makes other
       // processes wait, but has little left to copy.
-      for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
+      try {
+        for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
+      } catch {
+        // The disk is full or faulty: the log stays, and the next start reads it.
+      }
     },
   }
 }
