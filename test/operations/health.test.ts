@@ -42,6 +42,20 @@ test('RUN-38 the checks of doctor are made by the server itself, and again after
   expect(await app.events()).toEqual([])
 })
 
+test('RUN-38 a clock that was set back is found at once, whichever of the two times was wrong', async () => {
+  const app = await startApp()
+  await app.admin('GET', '/health')
+  app.clock.advance(10 * MINUTE)
+  await app.admin('POST', '/roles', { name: 'later', description: '', permissions: [] })
+  expect(findingOf((await app.admin('GET', '/health')).body, 'database').state).toBe('ok')
+  app.clock.advance(-10 * MINUTE)
+  expect(findingOf((await app.admin('GET', '/health')).body, 'database')).toEqual({
+    name: 'database',
+    state: 'warn',
+    text: 'the latest event is from 2026-01-15T12:10:00.000Z: the clock is behind now, or was ahead then',
+  })
+})
+
 test('RUN-38 a mail server that is out of reach is a failure with its reason', async () => {
   const app = await startApp({ smtp_url: 'smtp://127.0.0.1:1', mail_from: 'id@example.com' })
   const { body } = await app.admin('GET', '/health')
