@@ -5,8 +5,8 @@ import { attributeOf, childrenOf, elementName } from './xml.ts'
 /** Maximum length of a prefix list in characters; providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /**
- * Content model that allows text and any elements, except elements with the local name of an element in
- * `contents`. An AttributeValue may nevertheless contain a NameID.
+ * Content model that allows text and elements whose local names are not in `listedNames`. An AttributeValue
+ * may also contain a NameID.
  */
 const OPEN = 'open'
 const TEXT = 'text'

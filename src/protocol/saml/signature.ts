@@ -33,7 +33,7 @@ export const isSigned = (element: Element): boolean => find(element, 'ds:Signatu
 /**
  * Verifies the signature in `element`, and returns the element, parsed again from the octets that were
  * digested. No other part of the document is trusted, because an attacker can add unsigned elements
- * (signature wrapping). The shape of the document must have been checked. The checks run from cheap to
+ * (signature wrapping). The caller must have checked the shape of the document. The checks run from cheap to
  * expensive: algorithms, signature of SignedInfo, digest.
  * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *

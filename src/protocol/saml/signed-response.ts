@@ -58,9 +58,9 @@ export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
 }
 
 /**
- * Returns the signed assertion. An assertion without a signature must be covered by the signature of the
- * response. `covered` is then the assertion from the signed octets of the response, decrypted if it was
- * encrypted.
+ * Returns the signed assertion. If the assertion has no signature of its own, the signature of the response
+ * must cover it. `covered` is the assertion from the signed octets of the response, decrypted if it was
+ * encrypted; undefined if the response is not signed.
  */
 const verifiedAssertion = (
   assertion: Element,
