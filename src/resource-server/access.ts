@@ -23,7 +23,7 @@ export type Rules = {
   optional?: boolean
   /**
    * With `optional`, `reject` refuses a request with an invalid token, and `anonymous` treats it as a request
-   * without a token. Default `reject`, so that the sender notices the mistake.
+   * without a token. Default `reject`, so that the client notices that its token is invalid.
    */
   onInvalid?: 'reject' | 'anonymous'
 }

@@ -32,7 +32,7 @@ const target = `${root}/dist/sdk`
 
 await $`rm -rf ${target}`
 await $`${root}/node_modules/.bin/tsc -p ${import.meta.dir}/tsconfig.json`
-// tsc rewrites the import `./x.ts` to `./x.js` in code but not in declarations.
+// tsc rewrites the import `./x.ts` to `./x.js` in code only, so this loop does the same in declarations.
 for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true })) {
   const text = await Bun.file(file).text()
   await Bun.write(file, text.replace(/((?:from |import\()['"]\.\/[\w-]+)\.ts(['"])/g, '$1.js$2'))

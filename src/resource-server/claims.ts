@@ -12,7 +12,7 @@ export type Claims = {
   /** The user's id without `usr_`, or the `client_id` for client credentials. */
   sub: string
   email: string | undefined
-  /** `given_name` and `family_name`, otherwise `preferred_username`. */
+  /** `given_name` and `family_name`, joined by a space; `preferred_username` when both are missing. */
   name: string | undefined
   roles: readonly string[]
   /** Granted scopes, separated by spaces; `''` without scopes. */

@@ -14,7 +14,7 @@ export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Resp
 
 /** Rules of a route, or `true` for any valid token. */
 export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
-/** Rules of a route that also serves requests without a token, or `true` for any valid token or none. */
+/** Rules for tokens on a route that also serves requests without a token; `true` accepts any valid token. */
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**

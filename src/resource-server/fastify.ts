@@ -128,8 +128,8 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The onRequest hook answers these requests. The path needs a route, because Fastify does not run the hook
-  // for an unknown path.
+  // The onRequest hook answers requests for the metadata document. The path needs a route, because Fastify
+  // runs no hook for an unknown path if the plugin is registered in a scope other than the root.
   app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
 }
 

@@ -20,8 +20,8 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer has the
-    // status of the redirect, and the callers refuse that status.
+    // The value `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer
+    // has the status of the redirect, and the callers refuse that status.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })

@@ -24,7 +24,8 @@ export type KeySet = {
    */
   find(name: KeyName): CryptoKey | Promise<CryptoKey>
   /**
-   * Fetches the set unless it is fresh.
+   * Starts a refresh, unless the cached set is fresh or the last attempt has just failed. Waits for the
+   * refresh only when no usable set is cached.
    *
    * @throws JwksUnavailableError
    */
@@ -160,7 +161,7 @@ function createLimit(now: () => number) {
 
   function takeForced(): boolean {
     const elapsed = now() - forced.at
-    // When the clock was set back, the elapsed time is unknown and counts as one interval.
+    // When the clock was set back, the elapsed time is unknown and counts as `UNKNOWN_REFRESH.each`.
     forced.tokens = Math.min(
       UNKNOWN_REFRESH.burst,
       forced.tokens + (elapsed < 0 ? 1 : elapsed / UNKNOWN_REFRESH.each),

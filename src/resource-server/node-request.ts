@@ -23,8 +23,8 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request: the fields that a body parser has read, otherwise the text. Undefined when
- * the text is too long.
+ * Returns the form of a request as fields if a body parser has read them, or else as text. Returns undefined
+ * when the text is too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body

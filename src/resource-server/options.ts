@@ -6,7 +6,7 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
 /**
- * Options of a verifier. Two settings are required: `issuer`, and either `audience` or `resource` with
+ * Options of a verifier. `issuer` is required, and so is either `audience`, or `resource` together with
  * `realm`. Durations are in seconds.
  */
 export type VerifierOptions = {
@@ -130,8 +130,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash. The issuer of another server may have one, so the given
-    // spelling is accepted too.
+    // Gatehouse's issuer has no trailing slash. Another server's issuer may have one, so `iss` may also be
+    // spelled exactly as in the option `issuer`.
     issuers: [...new Set([base, issuer])],
     audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,

@@ -31,8 +31,9 @@ export type TestIssuer = {
   readonly now: () => number
   /**
    * Answers requests for the discovery document and the key set, and token requests by client credentials.
-   * Every client and secret is accepted; the tokens are valid for an hour. Like the server's, they have no
-   * claims about a user, and their audience is the `resource` of the request, or else the client itself.
+   * Every client and secret is accepted; the tokens are valid for an hour. As on the real server, tokens by
+   * client credentials have no claims about a user, and their audience is the `resource` of the request, or
+   * else the client itself.
    */
   readonly fetch: Fetch
   /** URLs below the issuer that were requested so far, in order. */

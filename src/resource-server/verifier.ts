@@ -59,7 +59,8 @@ export type Verifier = TokenVerifier & {
 /**
  * Creates a verifier for one issuer. Create one at start and share it, because it caches the key set.
  *
- * @param options issuer, and audience or resource with realm; defaults and their reasons: options.ts
+ * @param options issuer, and either audience, or resource together with realm; defaults and their reasons:
+ * options.ts
  * @returns the verifier; the first request to the issuer is made by `warmup` or for the first token
  * @throws ConfigurationError naming all problems
  *
