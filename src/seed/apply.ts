@@ -36,7 +36,7 @@ export interface SeedOptions {
 
 /** Maximum number of entries in one transaction. A longer transaction would hold up all other writes. */
 const SHORT = 25
-/** Changes in each of several transactions. Other writes wait (SQLite) or may conflict (PostgreSQL). */
+/** Maximum changes in one small transaction. Other writes wait (SQLite) or may conflict (PostgreSQL). */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
@@ -76,7 +76,7 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at a time. On two cores, half of the organization's seats in the hash queue stay free. */
+/** Passwords hashed at once. On two cores they take half of an organization's seats in the hash queue. */
 const HASHES = 32
 
 /** Work on an entry that the file names, or on a stored entry to prune. */
@@ -115,7 +115,7 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const { value, given, path } = entry
     if (value.type !== 'saml' || !(value.metadata_url || value.metadata_xml)) return entry
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
-    // A new organization has no id yet. `outbound_allow` names organizations by slug, so the slug is enough.
+    // A new organization has no id yet. The fetch needs only the slug, because `outbound_allow` lists slugs.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
     const { found, problems } = await settingsFrom(base, organization, value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
@@ -253,7 +253,7 @@ const checkPassword = async (
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
 }
 
-/** True for rows that `prune` must keep. The rows include no built-in roles (`allRoles` in store.ts). */
+/** True for a row that `prune` must keep. Built-in roles need no check, because `allRoles` omits them. */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
   (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
   (section === 'clients' && row.client_id === base.config.admin_client_id)
