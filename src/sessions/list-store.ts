@@ -61,7 +61,7 @@ const listed = (q: Queries, list: ListFilter, by: Indexed | undefined): SQL | un
   const { sessions } = q.tables
   return and(
     matching(q.tables, asFilter(list), by),
-    // `organization_id` may differ from `within`; then no session matches.
+    // If `organization_id` differs from `within`, no session matches.
     within && list.organization_id && unindexedIn(q, within),
     isActive(q.tables, now),
     notPurged(q, sessions.user_id, sessions.organization_id),

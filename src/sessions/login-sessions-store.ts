@@ -36,7 +36,9 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0
 
-/** Returns the logins without an event of their own that the event of one of these sessions records. */
+/**
+ * Returns the logins that have no event of their own but are recorded by the event of one of these sessions.
+ */
 export const listShownBy = async (q: Queries, session_ids: SessionId[]): Promise<LoginId[]> => {
   const { logins, sessions } = q.tables
   const found = await q

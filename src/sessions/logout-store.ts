@@ -144,7 +144,7 @@ export const claimLogout = async (
   return rows.length > 0
 }
 
-/** Makes the logouts due at `now` whose next attempt is in one of the ranges. */
+/** Sets the next attempt to `now` for each logout whose next attempt is in one of the ranges. */
 export const releaseLogouts = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { logouts } = tx.tables
   await tx.update(logouts).set({ next_attempt_at: now }).where(isInRanges(logouts.next_attempt_at, ranges))

@@ -88,8 +88,8 @@ const PORTION = 500
  * Revokes sessions that match the filter until the remaining sessions fit into one write. It makes several
  * writes, and other requests run between them. It is called before a write that has to revoke all sessions
  * together with another change, because a program can begin thousands of sessions of one user. Logins, codes
- * and links are kept. Sessions that begin meanwhile are left to the later write. Otherwise a program that
- * keeps beginning sessions could delay that write for ever.
+ * and links are kept. Sessions that begin meanwhile are left to the later write. If `revokeMost` revoked them
+ * too, a program that keeps beginning sessions could delay that write for ever.
  */
 export const revokeMost = async (context: Core, filter: SessionFilter, by: RevokedBy): Promise<void> => {
   const { store, clock } = context
