@@ -63,8 +63,8 @@ const isWithoutCredential = async (
   password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
 /**
- * Throws the given error. A 403 means that the creator of the invitation lacks permissions; the person then
- * sees that the link no longer works.
+ * Replaces a 403 by a 410, and throws any other error unchanged. A 403 means that the creator of the
+ * invitation lacks permissions; the 410 tells the person that the link no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error

@@ -101,7 +101,7 @@ export const budgetsOf = async (
     // budget.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
-    // A success is not counted here: others in the same network could detect it.
+    // A success is not counted against `own`, because others in the same network could detect the count.
     const shared = { ...common, failed: [common, own], passed: [] }
     if (common.concurrent > 1) return [shared]
     const wait = Math.max(own.wait, spare.wait)

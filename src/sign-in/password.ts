@@ -55,8 +55,9 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
 }
 
 /**
- * Maximum characters of a typed name that the audit log and a request for mail store. The longest address has
- * 64 characters, an @ and 255 characters (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
+ * Maximum length in characters of a name that a user has typed. A longer name is cut before it is stored, for
+ * example in the audit log. The longest address has 64 characters, an @ and 255 characters
+ * (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
  */
 export const MAX_IDENTIFIER = 320
 /**
@@ -197,7 +198,7 @@ export const accountName = ({
   hashSecret(`${organization_id} ${foldIdentifier(identifier)}`)
 
 interface Slot extends Pick<Budget, 'key' | 'failed' | 'passed'> {
-  /** Number of concurrent attempts when the slot was occupied, the slot's own attempt included. */
+  /** Number of concurrent attempts just after the slot was acquired, including the slot's own attempt. */
   running: number
   release(): void
 }
@@ -209,9 +210,9 @@ const allows = ({ config }: Context, { wait, concurrent }: Budget, running: numb
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
 /**
- * Returns whether `budgets`, read after the slot was occupied, still allow the attempt of the slot. An
- * attempt that failed after the slot was occupied is counted as running, because the read may not have seen
- * its failure.
+ * Returns whether `budgets`, which were read after the slot was acquired, still allow the slot's attempt.
+ * `running` also counts attempts that have failed since the slot was acquired, because the read may not have
+ * seen their failures.
  */
 const isWithin = (context: Context, budgets: readonly Budget[], { key, running }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
@@ -219,8 +220,9 @@ const isWithin = (context: Context, budgets: readonly Budget[], { key, running }
 }
 
 /**
- * Occupies a slot in the first free budget; undefined when no budget is free. Slots are few, because
- * concurrent attempts start before the failures of the others are counted.
+ * Acquires a slot in the first free budget; undefined when no budget is free. Each budget has few slots. Each
+ * slot allows one more guess, because concurrent attempts start before the failures of the others are
+ * counted.
  */
 const acquireSlot = (context: Context, budgets: readonly Budget[]): Slot | undefined => {
   const { attempts: counts } = context

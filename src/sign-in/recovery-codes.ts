@@ -64,7 +64,7 @@ export const isRecoveryCode = async (
   typed: string,
 ): Promise<boolean> => hasRecoveryCode(q, user_id, hashOf(context, user_id, normalize(typed) ?? ''))
 
-/** Uses up a code. Returns true once for each code of the user. */
+/** Uses up a code of the user. Returns false for a code that is wrong or was used before. */
 export const redeemRecoveryCode = async (
   context: Core,
   tx: Transaction,
