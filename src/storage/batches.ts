@@ -64,7 +64,7 @@ export const deleteBatch = async (
 
 /**
  * Keeps the `max` latest (by `order`) of the rows that match `where`, and deletes at most `max` of the
- * others. That is enough, because callers add one row in each write.
+ * others. `max` deletions are enough, because callers add one row in each write.
  */
 export const keepLatest = async (
   tx: Transaction,

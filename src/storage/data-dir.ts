@@ -31,9 +31,9 @@ export const makeDataDir = (data_dir: string): void => {
 }
 
 /**
- * Gives a new file in the data directory to the owner of that directory. A command that root runs beside a
- * service would otherwise leave a file that the user of the service cannot read. Other users own what they
- * create.
+ * Gives a new file in the data directory to the owner of that directory, if the process runs as root. A
+ * command that root runs beside a service would otherwise leave a file that the user of the service cannot
+ * read.
  */
 export const giveToOwner = (path: string): void => {
   if (process.geteuid?.() !== 0) return
@@ -42,7 +42,8 @@ export const giveToOwner = (path: string): void => {
     // The owner of the directory may have put a link in the place of the file; `lchown` does not follow it.
     lchownSync(path, uid, gid)
   } catch {
-    // Root of a container or of a network drive may lack the right; the file then stays its own.
+    // In a container or on a network drive, root may lack the right to change the owner. The file then still
+    // belongs to root.
   }
 }
 

@@ -16,7 +16,7 @@ export class StorageError extends Error {
   }
 }
 
-/** The database is empty or has the schema of an older version, and may not be upgraded here. */
+/** The database is empty or has the schema of an older version, and the caller does not allow an upgrade. */
 export class NotMigrated extends StorageError {
   readonly is_empty: boolean
 
