@@ -221,13 +221,15 @@ const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s
 test('SQL lives in storage/ and in files called store.ts', () => {
   const allowed = (file: string) => file.startsWith('storage/') || file.endsWith('store.ts')
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
-  // A query needs only a transaction and its `tables`, so imports do not reveal it.
+  // Code can query with a transaction and its `tables` alone, so imports do not show all queries.
   const query = /\.(?:select|selectDistinct|insert|\$count)\(|\btables\b(?!\.ts)/
   const asking = [...source].filter(([file, text]) => !allowed(file) && query.test(codeOf(text)))
   expect(asking.map(([file]) => file)).toEqual([])
 })
 
-/** Returns the tables to which source code writes, and `*` for a write whose table has no name in it. */
+/**
+ * Returns the tables to which source code writes, and `*` for a write to a table that the code does not name.
+ */
 const writesOf = (text: string, tables: readonly string[]): string[] => {
   const code = codeOf(text)
   const nameOf = (expression: string, index: number): string => {
@@ -263,7 +265,7 @@ test('each table is written by the one file that owns it', () => {
       .map(([name, file]) => `${name}: ${file}`)
       .sort(),
   )
-  // Each file in `machinery` must still write tables by variable; otherwise the file must leave the list.
+  // `machinery` lists exactly the files that write to tables which their code does not name.
   const general = writers.filter(([, written]) => written.includes('*')).map(([file]) => file)
   expect(general).toEqual(Object.keys(machinery))
 })

@@ -32,7 +32,8 @@ export const isPurging = async (q: Queries, id: string): Promise<boolean> =>
 
 /**
  * Hides the rows of a deleted object from all reads until the purge has removed them, which may take many
- * writes. Returns the purge. A purge that is repeated before it is finished gets another `created_at`.
+ * writes. Returns the purge. If an unfinished purge has this `id`, its `created_at` changes, so that
+ * `rebuildIndex` recognizes a newer request.
  */
 export const beginPurge = async (
   tx: Transaction,

@@ -69,7 +69,8 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
 
 /**
  * Removes rows that refer to deleted objects and returns their number. When the number is less than `limit`,
- * none remain. It may exceed `limit`, because one key can select rows of several objects.
+ * none remain. The number may exceed `limit`, because a batch consists of keys, such as user ids, and one key
+ * may have a row for each of several deleted objects.
  */
 export const removeRemains = async (
   tx: Transaction,

@@ -127,7 +127,8 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
     indexed.length > 0
       ? indexRows(search, span)
       : sql`SELECT DISTINCT seq FROM (${entriesOf(longest)}) AS entries`
-  // The rows have the words of at least three characters. Without such words they have the longest word.
+  // These rows contain all words of at least three characters. For a term without such words, they contain
+  // the longest word.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

@@ -241,7 +241,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Pictures that users have uploaded; their metadata is removed. */
+  /** Pictures of users, without the metadata of the uploaded files (`pages/photo.ts`). */
   const pictures = once(() =>
     table(
       'pictures',
@@ -270,7 +270,7 @@ export const tables = (kit: Kit) => {
       {
         number: kit.serial('number'),
         user_id: user_id().references(() => users().id, cascade),
-        /** Not a reference: rows of a deleted role are ignored and removed in batches (`purges`). */
+        /** No foreign key, because rows of a deleted role are ignored and removed in batches (`purges`). */
         role_id: role_id(),
         role_name: text('role_name').notNull(),
         organization_id: organization_id(),
@@ -351,7 +351,7 @@ export const tables = (kit: Kit) => {
     table(
       'group_members',
       {
-        /** Not a reference: rows of a deleted group are ignored and removed in batches (`purges`). */
+        /** No foreign key, because rows of a deleted group are ignored and removed in batches (`purges`). */
         group_id: group_id(),
         user_id: user_id().references(() => users().id, cascade),
       },
@@ -527,8 +527,9 @@ export const tables = (kit: Kit) => {
         /** Time of the last sign-in in this browser, including single sign-on of a provider. */
         signed_in_at: ms('signed_in_at').notNull(),
         /**
-         * Time from which the login needs no further event: its event was recorded, it replaced another
-         * login, or the sweep removed a session whose event shows it. null before that time.
+         * Time at which the login was marked as needing no further event: when its own event was recorded,
+         * when it replaced another login, or when the sweep removed a session whose event shows the login.
+         * null before that time.
          */
         recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),
@@ -557,7 +558,8 @@ export const tables = (kit: Kit) => {
    * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
    * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
    * server refuses the session's access tokens. `revokeSessions` sets `tokens_valid_until`. `/oauth/revoke`
-   * and deletions of clients and users use `releaseSessions`, which ends the session without setting it.
+   * and deletions of clients and users use `releaseSessions`, which ends a session but does not change its
+   * `tokens_valid_until`.
    */
   const sessions = once(() =>
     table(
@@ -1095,7 +1097,7 @@ export const tables = (kit: Kit) => {
          */
         created_by: json('created_by').$type<{ kind: 'client' | 'user'; id: string } | null>(),
         created_at: created_at(),
-        /** Time from a sending of the link to `expires_at`, in ms. */
+        /** Milliseconds from the creation or the latest resend of the invitation to `expires_at`. */
         lifetime: ms('lifetime').notNull().default(0),
         expires_at: ms('expires_at').notNull(),
         withdrawn_at: ms('withdrawn_at'),

@@ -65,8 +65,8 @@ export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> =
 }
 
 /**
- * Returns a `fetch` that calls the server itself with `own.fetch`, and adds the control token for its fake
- * providers.
+ * Returns a `fetch` that makes calls to the server's own origin with `own.fetch`, and other calls with
+ * `others`. Calls to the fake providers below `/dev/` get the control token.
  */
 const withOwn =
   (others: Outbound, own: { origin: string; fetch: Outbound }, token: string): Outbound =>

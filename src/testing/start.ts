@@ -44,7 +44,10 @@ export interface StartOptions {
   auto_login?: boolean | undefined
   /** Private JWK that signs tokens from the start. */
   key?: JsonWebKey | undefined
-  /** Client of minted tokens and of `exec`; default: the first confidential client, otherwise the first. */
+  /**
+   * Client of minted tokens and of `exec`; default: the first confidential client, or the first client if
+   * none is confidential.
+   */
   client?: string | undefined
   /** Data directory to keep. Default: a temporary one, which `close` deletes. */
   data_dir?: string | undefined

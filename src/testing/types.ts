@@ -119,7 +119,10 @@ export interface MintOptions extends OfOrganization {
    * own.
    */
   user?: string
-  /** Client of the token (`aud`); default: the first confidential client, otherwise the first client. */
+  /**
+   * Client of the token (`aud`); default: the first confidential client, or the first client if none is
+   * confidential.
+   */
   client_id?: string
   /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string

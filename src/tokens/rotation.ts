@@ -92,7 +92,10 @@ const latestKeys = async (base: Core): Promise<KeyRow[]> => {
   return [...new Map(keys.map(key => [key.alg, key])).values()]
 }
 
-/** Records a change of the keys. The default actor is the host: a command or the development controls. */
+/**
+ * Records a change of the keys. Without `by` the event names no actor, because commands and the development
+ * controls require no login.
+ */
 export const recordKeyChange = (
   context: Core,
   tx: Transaction,

@@ -62,10 +62,10 @@ const typesOf = (events: readonly string[]): EventRow['type'][] =>
 const isAnyEnabled = cached('webhooks', hasEnabled)
 
 /**
- * Returns a function that returns the enabled webhooks of an organization which want events of a type.
+ * Returns a function that returns the ids of an organization's enabled webhooks that want events of a type.
  * Results are cached until a commit changes webhooks, and are then read again only for organizations with new
- * events. The key has no type, because with many organizations the cache would have no room for all their
- * types.
+ * events. The key of the cache is the organization alone, because the cache has no room for every combination
+ * of many organizations and event types.
  */
 const webhooksFor = cached('webhooks', async (q, organization_id) => {
   const hooks = await listEnabled(q, organization_id as OrganizationId)
@@ -127,7 +127,8 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     const now = context.clock.now()
     const isIdle = !has_more
     const isBehind = isIdle && (await lastSeq(tx)) > settled
-    // Events beyond `settled` wait for open transactions, which last less than a second as a rule.
+    // Events beyond `settled` cannot be delivered before open transactions end. That usually takes less than
+    // a second.
     const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
       cursor: hook.cursor,
@@ -188,8 +189,9 @@ const queue: Queue<Webhook> = {
   // The longest `Retry-After` that is kept.
   longest: DAY,
   due: listDueWebhooks,
-  // The claim compares the cursor too, because a turn may end in the millisecond in which the webhook became
-  // due. The webhook is then due again with the same `next_attempt_at`.
+  // `claim` compares the cursor too. A turn of another sender may begin and end in the millisecond in which
+  // the webhook became due. The webhook is then due again with the same `next_attempt_at`, but `hook` has an
+  // old cursor.
   claim: (tx, hook, until) => saveTurn(tx, hook, { next_attempt_at: until, idle: false }, hook.cursor),
   release: releaseWebhooks,
   attempt: takeTurn,

@@ -113,7 +113,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'updateWebhook',
     method: 'PUT',
     path: '/webhooks/:webhook_id',
-    // A changed URL gives the events to another receiver, as a new webhook does.
+    // This route is `fresh` like `createWebhook`, because a changed URL gives the events to another receiver.
     fresh: true,
     summary: 'Change the given fields of a webhook',
     body: UpdateWebhook,
@@ -157,7 +157,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'replayWebhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/replay',
-    // A replay enables the webhook, as a change may.
+    // This route is `fresh` like `updateWebhook`, because both can enable the webhook.
     fresh: true,
     summary: 'Repeat the delivery of all events since a given time, in order',
     body: ReplayWebhook,

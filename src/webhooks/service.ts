@@ -34,7 +34,10 @@ import {
   type Webhook,
 } from './store.ts'
 
-/** Maximum number of webhooks of an organization: each one reads the audit log separately. */
+/**
+ * Maximum number of webhooks of an organization. The number is limited, because each webhook reads the audit
+ * log separately.
+ */
 const MAX = 100
 
 /**
@@ -128,7 +131,8 @@ export const createWebhook = (
   })
 
 /**
- * Returns the webhook after the change, and its problems.
+ * Returns the webhook as the change would leave it, the names of the changed fields, and the problems of the
+ * change.
  *
  * @throws AppError 404 for a webhook that is unknown or of another organization
  */

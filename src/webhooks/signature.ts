@@ -3,7 +3,8 @@ import type { Core } from '#src/context.ts'
 import type { Webhook } from './store.ts'
 
 // Keys and signatures of webhooks, in a form for which receivers find libraries. The default is the HMAC of
-// `v1`, which a few lines verify as well. With the Ed25519 signature of `v1a` a receiver needs no secret:
+// `v1`, which a receiver can also verify without a library, in a few lines. With the Ed25519 signature of
+// `v1a` a receiver needs no secret:
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#verifying-webhook-authenticity
 
 type Signature = Webhook['signature']

@@ -190,7 +190,7 @@ export const saveTurn = async (
   return (await tx.update(webhooks).set(state).where(isTurn).returning({ id: webhooks.id })).length > 0
 }
 
-/** Makes the webhooks due at `now` whose next attempt is in one of the ranges. */
+/** Sets `next_attempt_at` to `now` for webhooks whose `next_attempt_at` is in one of the ranges. */
 export const releaseWebhooks = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { webhooks } = tx.tables
   await tx.update(webhooks).set({ next_attempt_at: now }).where(isInRanges(webhooks.next_attempt_at, ranges))

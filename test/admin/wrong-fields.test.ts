@@ -180,7 +180,9 @@ const WITHOUT_REVIEW = [
   'POST /webhooks/:webhook_id/rotate-secret',
 ]
 
-/** Returns the route of a call, whose path has parameter names in place of ids. */
+/**
+ * Returns the method and path of the route that serves a call. This path has parameter names in place of ids.
+ */
 const routeOf = (call: string): string => {
   const [method = '', path = ''] = call.split(' ')
   const route = adminRoutes(app.context).find(

@@ -1,4 +1,4 @@
-/** Tests the text of a failed check. */
+/** Tests the text of a health check that throws an error. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { ConfigError } from '#src/config.ts'

@@ -21,8 +21,8 @@ import { begun, settleSent, transactionOf } from './transaction.ts'
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
 /**
- * Number of failed attempts after which a write runs alone. Otherwise short writes could make a long one fail
- * again and again.
+ * Number of failed attempts after which a write runs alone, because short concurrent writes could make a long
+ * write fail again and again.
  */
 const MAX_CONCURRENT_TRIES = 4
 
@@ -212,9 +212,9 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
       const { error, cause, unsure } = result as Failed
-      // A unique violation may hide a conflict: the snapshot of the body lacked the row that a concurrent
-      // write has committed. The write therefore runs again alone, where its body sees that row, before a
-      // violation is reported.
+      // A unique violation may be the result of a conflict: a concurrent write may have committed a row that
+      // the snapshot of the body lacks. The write therefore runs again alone, so that its body sees the row.
+      // Only a violation of that run is reported.
       // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = isLost(cause) && !unsure && !lost

@@ -49,7 +49,7 @@ const removeRemains = (target: string): void => {
   }
 }
 
-/** Removes a temporary file. Errors are ignored, because the original failure matters more. */
+/** Removes a temporary file. Errors are ignored, so that they do not hide an earlier error. */
 const discard = (path: string): void => {
   try {
     remove(path)
@@ -144,7 +144,7 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
  * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed. A
  * copy of the file alone would lack the content of the log.
  *
- * @throws StorageError otherwise
+ * @throws StorageError when there is no such file, or a log is beside it
  */
 const requireBackup = (path: string): void => {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
@@ -184,7 +184,7 @@ export const withBackup = async <T>(
   try {
     requireBackup(source)
     remove(partial)
-    // The copy is readable only by its owner from the first byte, even if the backup is not.
+    // The copy is readable only by its owner from the first byte, even if other users can read the backup.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
     giveToOwner(partial)
     const copied = verify(partial, onProgress)

@@ -8,13 +8,14 @@ import { PAGE } from './apply-migrations.ts'
  */
 const LIMIT = 16_384
 /**
- * Number of pages by which the log may grow during a checkpoint (16 MiB). Then writes wait for the
- * checkpoint, so that the log stays below 64 MiB even if the thread gets little processor time.
+ * Number of pages by which the log may grow during a checkpoint (16 MiB). When the log has grown by this
+ * number, writes wait for the checkpoint, so that the log stays below 64 MiB even if the thread gets little
+ * processor time.
  */
 const GROWTH = 8_192
 /**
- * Number of commits between two checks of the log's length. Versions of SQLite before 3.51, such as that of
- * macOS, run a checkpoint to answer a check.
+ * Number of commits between two checks of the log's length. A check after each commit would be slow on
+ * versions of SQLite before 3.51, such as that of macOS, because they run a checkpoint for each check.
  */
 const CHECK_INTERVAL = 8
 
@@ -103,8 +104,8 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      // During PASSIVE another process may write, such as a server beside this command. TRUNCATE makes other
-      // processes wait, but has little left to copy.
+      // PASSIVE lets other processes write, such as the server while a command closes its store. TRUNCATE
+      // makes other processes wait, but has little left to copy.
       try {
         for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
       } catch {

@@ -15,7 +15,8 @@ export const readConnection = (writer: Database, openReader: () => Database) => 
   let reader: Database | undefined
   return {
     prepare: (text: string): Prepared => {
-      // Outside a transaction SQLite would commit a write at once, and no cache would be dropped.
+      // SQLite would commit a write outside a transaction at once, and outdated results would stay in
+      // `Store.caches`.
       if (!READS.test(text)) throw new TypeError('A read has only SELECT statements.')
       const first = writer.prepare<unknown, SQLQueryBindings[]>(text)
       let second: Statement<unknown, SQLQueryBindings[]> | undefined

@@ -41,7 +41,7 @@ const shown = (key: string): string =>
 /**
  * Compares the schema of a database with the schema that its migrations make in an empty database. Returns a
  * line for each missing, changed or unknown object, at most `MAX_FINDINGS`. The comparison runs no SQL from
- * the file. Without findings, queries on the tables are safe.
+ * the file. When no line is returned, queries on the tables are safe.
  */
 export const schemaFindings = (db: Database): string[] => {
   const found = schemaOf(db)

@@ -59,7 +59,7 @@ interface SqliteOptions {
   path: string
   /** When false, pending migrations cause an error and are not applied. */
   migrate?: boolean
-  /** When false, commits do not wait for the disk: the data need not survive a power failure. */
+  /** When false, commits do not wait for the disk, so a power failure may destroy the data. */
   durable?: boolean
   /**
    * Database (`imageOf`) that is written into an empty file when `durable` is false; default: a database
@@ -88,21 +88,23 @@ const probeRead = preparedForStart('probe', (q, { settings }) =>
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
-    // At start it is safe to wait for another process that opens the file.
+    // At start it does no harm that a wait for another process blocks the event loop.
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
     db.run(`PRAGMA page_size = ${PAGE}`)
     migrate(db, undefined, apply)
     db.run('PRAGMA journal_mode = WAL')
-    // NORMAL syncs the log only at checkpoints: a power failure would lose commits whose answers were sent.
+    // NORMAL syncs the log only at checkpoints, so a power failure would lose commits whose answers were
+    // sent.
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // SQLite copies the pages that a savepoint changes. By default it writes copies above 64 KiB to a file.
+    // SQLite keeps copies of the pages that a savepoint changes. By default it moves them to a file when they
+    // exceed 64 KiB.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
-    // From here on, a wait would block the event loop; group-commit.ts retries instead.
+    // From here on, a wait must not block the event loop, so group-commit.ts retries instead.
     db.run('PRAGMA busy_timeout = 0')
     return db
   } catch (error) {

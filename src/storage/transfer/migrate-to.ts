@@ -30,7 +30,8 @@ export const toFile = (
         async (connection, where) => {
           if (!online) {
             await lockOthersOut(connection, where)
-            // Only a move makes a file of the data directory. A backup belongs to the user who makes it.
+            // Without `online` the file is the new database in the data directory, so it is given to the
+            // owner of that directory. A backup stays with the user who makes it.
             giveToOwner(partial)
           }
           using db = new Database(partial, { create: true })

@@ -98,8 +98,8 @@ export const inPostgres = async <T>(
 
 /** Locks other servers out and applies pending migrations, in the transaction of the connection. */
 const migrateAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
-  // Locks on the tables come first, because a running server must keep its schema. An empty database has no
-  // table to lock, and a server that starts there waits in its own `applyPending`.
+  // The tables are locked before the migrations, because a running server must keep its schema. An empty
+  // database has no table to lock, and a server that starts there waits in its own `applyPending`.
   const [found] = await connection.unsafe("SELECT to_regclass('write_lock') IS NOT NULL AS has_tables")
   if (found.has_tables) await lockOthersOut(connection, where)
   await applyPending(connection, where)
@@ -115,9 +115,9 @@ const CLOSING_PAUSE = 20
 
 /**
  * Blocks other servers until the end of the transaction: a starting server waits before its first read and
- * write. Otherwise a server could write rows that the copy does not have, or serve an incomplete copy. LOCK
- * takes no snapshot, and the locks are the first statements of the transaction. The snapshot of the
- * transaction is therefore taken under the locks, and contains each earlier commit of the servers.
+ * write. Without the locks a server could write rows that the copy does not have, or serve an incomplete
+ * copy. A REPEATABLE READ transaction must call this function first. LOCK takes no snapshot, so the snapshot
+ * of the transaction is taken under the locks and contains each earlier commit of the servers.
  *
  * @throws StorageError while a server or another command is connected
  */
