@@ -11,7 +11,7 @@ import { listUserSessions } from '#src/sessions/list-store.ts'
 import { revokeMost, revokeSessions } from '#src/sessions/service.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { clientLooks } from './store.ts'
-import { openForm, permit, requireViewer } from './viewer.ts'
+import { openForm, ownPath, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/applications'
 
@@ -68,7 +68,7 @@ export const getApplications =
         })),
         applications: connected.map(each => ({ ...each, ...logoOf(looks.get(each.client_id)) })),
         now,
-        disconnect_action: '/account/applications/disconnect',
+        disconnect_action: ownPath(call, '/account/applications/disconnect'),
         ...(notice && { notice }),
       },
       { locale: call.locale },
@@ -111,5 +111,5 @@ export const postDisconnect =
       await removeGrant(tx, id, client_id)
       await revokeSessions(context, tx, { user_id: id, client_id }, by)
     })
-    return seeOther(`${PAGE}?notice=disconnected`)
+    return seeOther(ownPath(call, `${PAGE}?notice=disconnected`))
   }

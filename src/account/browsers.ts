@@ -10,7 +10,7 @@ import { findActiveSession, listUserSessions } from '#src/sessions/list-store.ts
 import { listUserLogins } from '#src/sessions/login-store.ts'
 import { beginLogOut, logOut, revokeMost, revokeSession } from '#src/sessions/service.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { openForm, type Viewer } from './viewer.ts'
+import { openForm, ownPath, type Viewer } from './viewer.ts'
 
 type SignedIn = Pick<
   AccountPage,
@@ -54,9 +54,9 @@ export const listSignedIn = async (
     logins: browsers.toSorted((a, b) => Number(b.current) - Number(a.current)),
     sessions: others,
     now,
-    login_action: '/account/logins',
-    session_action: '/account/sessions',
-    ...(browsers.length + others.length > 1 && { others_action: '/account/logins/others' }),
+    login_action: ownPath(call, '/account/logins'),
+    session_action: ownPath(call, '/account/sessions'),
+    ...(browsers.length + others.length > 1 && { others_action: ownPath(call, '/account/logins/others') }),
   }
 }
 
@@ -76,7 +76,7 @@ export const postLogins =
     }
     await beginLogOut(context, await context.store.read(chosenOf), call)
     await context.store.write(async tx => logOut(context, tx, await chosenOf(tx), call))
-    return seeOther('/account?notice=login_ended')
+    return seeOther(ownPath(call, '/account?notice=login_ended'))
   }
 
 /** Maximum number of logins that one write ends. On SQLite all other requests wait for that write. */
@@ -109,7 +109,7 @@ export const postOtherLogins =
       await logOut(context, tx, others.map(loginOf(user)), call)
       await revokeUser(context, tx, { user_id, except_login_id: login.id }, by)
     })
-    return seeOther('/account?notice=others_ended')
+    return seeOther(ownPath(call, '/account?notice=others_ended'))
   }
 
 /**
@@ -130,5 +130,5 @@ export const postSessions =
       })
       if (session?.user_id === user.id) await revokeSession(context, tx, session, by)
     })
-    return seeOther('/account?notice=session_ended')
+    return seeOther(ownPath(call, '/account?notice=session_ended'))
   }

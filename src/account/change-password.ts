@@ -10,7 +10,7 @@ import { type RenderOptions, render } from '#src/pages/render.ts'
 import { revokeMost } from '#src/sessions/service.ts'
 import { chooseNewPassword, passwordRulesFor, replaceOwnPassword } from '#src/sign-in/new-password.ts'
 import { signIn } from '#src/sign-in/sign-in.ts'
-import { accountToken, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { accountToken, openFreshForm, ownPath, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/change-password'
 
@@ -28,13 +28,13 @@ const passwordPage = async (
     {
       brand: brandOf(context, viewer.organization),
       request_id: call.request_id,
-      action: PAGE,
+      action: ownPath(call, PAGE),
       csrf_token: accountToken(context, viewer),
       reason: 'chosen',
       user: pageUserOf(viewer.user),
       ask_current: hasPassword(viewer.user),
       rules: await passwordRulesFor(context, viewer.organization, viewer.user.id),
-      cancel_url: '/account',
+      cancel_url: ownPath(call, '/account'),
       ...data,
     },
     { locale: call.locale, ...options },
@@ -73,5 +73,5 @@ export const postAccountPassword =
       const same = { acr, amr, auth_time, signed_in_at, until }
       return signIn(context, tx, { user, organization, ...same, client_info: call, login_hash })
     })
-    return withCookies(seeOther('/account?notice=password_changed'), [cookie])
+    return withCookies(seeOther(ownPath(call, '/account?notice=password_changed')), [cookie])
   }

@@ -7,6 +7,7 @@ import type { Context } from '#src/context.ts'
 import { type Call, withRequest } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import type { PageHandler } from '#src/pages/page-routes.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
@@ -37,12 +38,19 @@ export const getContinue =
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
     // The handler gets a request for the path of the form, because it stores the path of its request if
     // another confirmation is needed.
-    return form(withRequest(call, path, postOf(context, call, fields)), {})
+    const page = sameOrganization(back ?? '', path)
+    return form(withRequest(call, path, postOf(context, call, page, fields)), {})
   }
 
-const postOf = ({ config }: Context, { request }: Call, fields: Record<string, string>): Request => {
+const postOf = (
+  { config }: Context,
+  { request }: Call,
+  page: string,
+  fields: Record<string, string>,
+): Request => {
   const headers = new Headers(request.headers)
   headers.set('origin', config.url)
   headers.set('content-type', 'application/x-www-form-urlencoded')
-  return new Request(request.url, { method: 'POST', headers, body: new URLSearchParams(fields).toString() })
+  const body = new URLSearchParams(fields).toString()
+  return new Request(new URL(page, config.url), { method: 'POST', headers, body })
 }

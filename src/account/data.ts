@@ -23,9 +23,9 @@ import { listUserLogins } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
-import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
+import { frameOf, noticeOf } from './frame.ts'
 import { type OwnEvent, readOwnEvents } from './store.ts'
-import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openFreshForm, ownPath, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/data'
 
@@ -47,8 +47,8 @@ const dataPage = (context: Context, call: Call, viewer: Viewer, error?: 'usernam
     {
       ...frameOf(context, call, viewer),
       username: viewer.user.username,
-      download_action: '/account/data/download',
-      delete_action: '/account/data/delete',
+      download_action: ownPath(call, '/account/data/download'),
+      delete_action: ownPath(call, '/account/data/delete'),
       ...(deletion && { deletion }),
       ...(error && { error: { code: error } }),
       ...(notice && { notice }),
@@ -198,4 +198,8 @@ export const postDelete =
 export const getDeleted =
   (context: Context) =>
   async (call: Call): Promise<Response> =>
-    render('deleted', { brand: defaultBrand(context), login_url: loginUrlOf(call) }, { locale: call.locale })
+    render(
+      'deleted',
+      { brand: defaultBrand(context), login_url: ownPath(call, '/account') },
+      { locale: call.locale },
+    )

@@ -2,25 +2,17 @@ import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { Call } from '#src/http/call.ts'
 import type { AccountFrame } from '#src/pages/data.ts'
-import { accountToken, type Viewer } from './viewer.ts'
+import { accountToken, ownPath, type Viewer } from './viewer.ts'
 
 /** Returns the data of the frame that all account pages share. */
 export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFrame => ({
   brand: brandOf(context, viewer.organization),
   request_id: call.request_id,
   csrf_token: accountToken(context, viewer),
-  logout_action: '/account/logout',
+  logout_action: ownPath(call, '/account/logout'),
+  organization_query: ownPath(call, ''),
   may_change: viewer.permissions.has('profile:update'),
 })
-
-/**
- * Returns the URL at which a user of the organization in `?organization=` (slug) signs in. The pages that
- * follow signing out and deleting the account show this URL.
- */
-export const loginUrlOf = ({ request }: Call): string => {
-  const slug = new URL(request.url).searchParams.get('organization') ?? ''
-  return /^[a-z0-9-]{1,64}$/.test(slug) ? `/account?organization=${slug}` : '/account'
-}
 
 /**
  * Returns the notice named in the URL if it is one of `names`. Any other text is ignored, so no link can put

@@ -7,7 +7,7 @@ import type { AccountHistoryPage, SignInMethod } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { frameOf } from './frame.ts'
 import { clientLooks, listSignIns } from './store.ts'
-import { permit, requireViewer } from './viewer.ts'
+import { ownPath, permit, requireViewer } from './viewer.ts'
 
 const PAGE = '/account/history'
 /** Maximum number of entries on one page. The admin API has the same default page size. */
@@ -66,7 +66,7 @@ export const getHistory =
       ...frameOf(context, call, viewer),
       entries,
       now: context.clock.now(),
-      ...(next && { next_url: `${PAGE}?cursor=${sealCursor(key, next, binding)}` }),
+      ...(next && { next_url: ownPath(call, `${PAGE}?cursor=${sealCursor(key, next, binding)}`) }),
     }
     return render('account-history', data, { locale: call.locale })
   }

@@ -20,7 +20,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { revokeMost } from '#src/sessions/service.ts'
 import { recordLink } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
-import { openFreshForm, permit, type Viewer } from './viewer.ts'
+import { openFreshForm, ownPath, permit, type Viewer } from './viewer.ts'
 
 /** True when the user can still sign in after this account is unlinked. */
 const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAccount): boolean =>
@@ -33,7 +33,11 @@ const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAcc
  * Lists linked accounts and available providers; undefined when the user may not change the profile, or when
  * there is nothing to list.
  */
-export const identitiesOf = async (context: Context, viewer: Viewer): Promise<AccountPage['identities']> => {
+export const identitiesOf = async (
+  context: Context,
+  call: Call,
+  viewer: Viewer,
+): Promise<AccountPage['identities']> => {
   const { user, organization, permissions } = viewer
   const { linked, ways } = await context.store.read(async q => ({
     linked: await listAccounts(q, user.id),
@@ -47,8 +51,8 @@ export const identitiesOf = async (context: Context, viewer: Viewer): Promise<Ac
     kind: kindOf(provider),
   })
   return {
-    link_action: '/account/identities/link',
-    unlink_action: '/account/identities/unlink',
+    link_action: ownPath(call, '/account/identities/link'),
+    unlink_action: ownPath(call, '/account/identities/unlink'),
     linked: linked.map(({ account, provider }) => ({
       ...shown(provider),
       subject: account.subject,
@@ -72,8 +76,9 @@ export const postLink =
     const provider = await findProvider(context.store, form.get('provider') ?? '')
     const { user, organization } = viewer
     if (!provider?.enabled || provider.organization_id !== organization.id)
-      throw new PageError('not_found', 404, { retry_url: '/account' })
-    const flow = await flowOf(context, accountRequest(organization.id))
+      throw new PageError('not_found', 404, { retry_url: ownPath(call, '/account') })
+    const back = ownPath(call, '/account?notice=account_linked')
+    const flow = await flowOf(context, accountRequest(organization.id, { back }))
     const { stored, cookies } = await storeFlow(context, browserSessionOf(context, call), flow)
     const query = new URLSearchParams({ request: stored.handle, link: linkToken(context, stored, user.id) })
     return withCookies(seeOther(`${entryPath(provider)}?${query}`), cookies)
@@ -113,5 +118,5 @@ export const postUnlink =
       await recordLink(context, tx, user, { unlinked: provider.id }, call)
       await revokeUser(context, tx, others, by)
     })
-    return seeOther('/account?notice=account_unlinked')
+    return seeOther(ownPath(call, '/account?notice=account_unlinked'))
   }

@@ -8,10 +8,10 @@ import { defaultBrand } from '#src/pages/themes.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { beginLogOut, logOut } from '#src/sessions/service.ts'
 import { listSignedIn } from './browsers.ts'
-import { frameOf, loginUrlOf, noticeOf } from './frame.ts'
+import { frameOf, noticeOf } from './frame.ts'
 import { identitiesOf } from './identities.ts'
 import { nextStepsOf } from './next-steps.ts'
-import { openAnyForm, permit, requireViewer } from './viewer.ts'
+import { openAnyForm, ownPath, permit, requireViewer } from './viewer.ts'
 
 const notices = [
   'password_changed',
@@ -33,7 +33,7 @@ export const getAccount =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:read')
     const { user, organization, permissions } = viewer
-    const identities = await identitiesOf(context, viewer)
+    const identities = await identitiesOf(context, call, viewer)
     const next = await nextStepsOf(context, viewer)
     const notice = noticeOf(call, notices)
     return render(
@@ -52,7 +52,7 @@ export const getAccount =
             console_url: `/console?organization=${organization.id}`,
           }),
         ...(permissions.has('profile:update') &&
-          user.password_hash !== null && { change_password_url: '/account/change-password' }),
+          user.password_hash !== null && { change_password_url: ownPath(call, '/account/change-password') }),
         ...(identities && { identities }),
         ...(next && { next }),
         ...(notice && { notice }),
@@ -82,6 +82,6 @@ export const getSignedOut =
   async (call: Call): Promise<Response> =>
     render(
       'logged-out',
-      { brand: defaultBrand(context), request_id: call.request_id, login_url: loginUrlOf(call) },
+      { brand: defaultBrand(context), request_id: call.request_id, login_url: ownPath(call, '/account') },
       { locale: call.locale },
     )

@@ -10,7 +10,7 @@ import { cleanPhoto } from '#src/pages/photo.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { profilePage } from './profile.ts'
-import { openForm, permit } from './viewer.ts'
+import { openForm, ownPath, permit } from './viewer.ts'
 
 /** Stores the uploaded picture of the user, or removes the stored one (`remove`). */
 export const postPicture =
@@ -19,7 +19,8 @@ export const postPicture =
     // The login is checked before the body is read, so a stranger's file costs nothing.
     const hash = loginHash(context, call.request)
     const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
-    if (logins.length === 0) throw new PageError('expired', 403, { retry_url: '/account/profile' })
+    if (logins.length === 0)
+      throw new PageError('expired', 403, { retry_url: ownPath(call, '/account/profile') })
     let file: Buffer | undefined
     const { viewer, form } = await openForm(context, call, async request => {
       const upload = await readUpload(request)
@@ -32,7 +33,7 @@ export const postPicture =
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     if (form.has('remove')) {
       await setPicture(context, user.id, undefined, by)
-      return seeOther('/account/profile?notice=picture_removed')
+      return seeOther(ownPath(call, '/account/profile?notice=picture_removed'))
     }
     const picture = file?.length ? cleanPhoto(file) : 'form'
     if (typeof picture === 'string') {
@@ -43,5 +44,5 @@ export const postPicture =
       return profilePage(context, call, viewer, { picture_error: picture })
     }
     await setPicture(context, user.id, picture, by)
-    return seeOther('/account/profile?notice=saved')
+    return seeOther(ownPath(call, '/account/profile?notice=saved'))
   }

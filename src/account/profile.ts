@@ -14,7 +14,7 @@ import { type AccountProfilePage, pageUserOf } from '#src/pages/data.ts'
 import type { PictureFault } from '#src/pages/picture.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openFreshForm, ownPath, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/profile'
 
@@ -52,14 +52,14 @@ export const profilePage = (
     'account-profile',
     {
       ...frameOf(context, call, viewer),
-      action: PAGE,
+      action: ownPath(call, PAGE),
       ...(context.mail
-        ? (user.pending_email || !user.email_verified) && { verify_action: `${PAGE}/verify` }
+        ? (user.pending_email || !user.email_verified) && { verify_action: ownPath(call, `${PAGE}/verify`) }
         : { fixed_email: user.email }),
       ...(user.pending_email && { pending_email: user.pending_email }),
       username: user.username,
       user: pageUserOf(user),
-      picture_action: '/account/picture',
+      picture_action: ownPath(call, '/account/picture'),
       ...(user.picture && { picture: user.picture }),
       ...(given && 'picture_error' in given && { picture_error: given.picture_error }),
       values: { first_name: values.first_name, last_name: values.last_name, email: values.email },
@@ -138,7 +138,7 @@ export const postProfile =
       if (!code) throw error
       return profilePage(context, call, viewer, { ...refused, errors: { email: code } })
     }
-    return seeOther(`${PAGE}?notice=${notice}`)
+    return seeOther(ownPath(call, `${PAGE}?notice=${notice}`))
   }
 
 const errorsOf = (values: Values): Errors => {

@@ -22,13 +22,14 @@ import { enqueueNotice } from '#src/mail/outbox.ts'
 import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
+import { organizationIn } from '#src/pages/way-back.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { revokeMost } from '#src/sessions/service.ts'
 import { isOfferedCode } from '#src/sign-in/email-codes.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { frameOf, noticeOf } from './frame.ts'
-import { openForm, openFreshForm, permit, requireViewer, type Viewer } from './viewer.ts'
+import { openForm, openFreshForm, ownPath, permit, requireViewer, type Viewer } from './viewer.ts'
 
 const PAGE = '/account/security'
 const ADD_PATH = '/account/security/add'
@@ -101,7 +102,7 @@ export const getSecurity =
         }),
         codes_left,
         now: context.clock.now(),
-        ...(factors.length < MAX_FACTORS && { add_url: ADD_PATH }),
+        ...(factors.length < MAX_FACTORS && { add_url: ownPath(call, ADD_PATH) }),
         remembered: browsers.map(({ id, user_agent, ip_address, expires_at }) => ({
           id,
           user_agent,
@@ -109,14 +110,14 @@ export const getSecurity =
           location: locate(ip_address, call.locale),
           until: iso(expires_at),
         })),
-        forget_action: '/account/security/forget',
-        remove_action: '/account/security/remove',
-        rename_action: '/account/security/rename',
-        codes_action: '/account/security/codes',
+        forget_action: ownPath(call, '/account/security/forget'),
+        remove_action: ownPath(call, '/account/security/remove'),
+        rename_action: ownPath(call, '/account/security/rename'),
+        codes_action: ownPath(call, '/account/security/codes'),
         has_password: user.password_hash !== null,
-        change_password_url: '/account/change-password',
+        change_password_url: ownPath(call, '/account/change-password'),
         ...(offers_code && { email_code: emailCodeOf(user, held.ways) }),
-        email_code_action: '/account/security/email-code',
+        email_code_action: ownPath(call, '/account/security/email-code'),
         ...(notice && { notice }),
       },
       { locale: call.locale },
@@ -134,8 +135,9 @@ export const getAddFactor =
     if (viewer instanceof Response) return viewer
     permit(viewer, 'profile:update')
     const { user, organization, login_hash } = viewer
-    if ((await context.store.read(q => listFactors(q, user.id))).length >= MAX_FACTORS) return seeOther(PAGE)
-    const own = { enrol: true, hinted_user_id: user.id, back: `${PAGE}?notice=factor_added` }
+    if ((await context.store.read(q => listFactors(q, user.id))).length >= MAX_FACTORS)
+      return seeOther(ownPath(call, PAGE))
+    const own = { enrol: true, hinted_user_id: user.id, back: ownPath(call, `${PAGE}?notice=factor_added`) }
     const flow = await flowOf(context, accountRequest(organization.id, own))
     return advance(context, { call, login_hash }, flow, 'post')
   }
@@ -172,7 +174,7 @@ export const postRemoveFactor =
       const factor = await chosenOf(tx)
       if (factor) await removeFactor(context, tx, user, factor.id, by, viewer.login.id)
     })
-    return seeOther(`${PAGE}?notice=factor_removed`)
+    return seeOther(ownPath(call, `${PAGE}?notice=factor_removed`))
   }
 
 /**
@@ -187,7 +189,7 @@ export const postForgetBrowser =
     const { user } = viewer
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     await context.store.write(tx => forgetBrowsers(context, tx, user, by, form.get('browser_id') ?? ''))
-    return seeOther(`${PAGE}?notice=browser_forgotten`)
+    return seeOther(ownPath(call, `${PAGE}?notice=browser_forgotten`))
   }
 
 /**
@@ -206,7 +208,7 @@ export const postEmailCodeSwitch =
       if (!email_code && emailCodeOf(before, await listWaysIn(tx, before)) === 'only_way_in')
         throw new PageError('bad_request', 400)
     })
-    return seeOther(`${PAGE}?notice=${email_code ? 'email_code_on' : 'email_code_off'}`)
+    return seeOther(ownPath(call, `${PAGE}?notice=${email_code ? 'email_code_on' : 'email_code_off'}`))
   }
 
 export const postRenameFactor =
@@ -225,7 +227,7 @@ export const postRenameFactor =
       const metadata = { fields: ['factors'], renamed: { factor_id: id, factor_type: factor.type } }
       await recordUser(context, tx, by, 'user.updated', user, metadata)
     })
-    return seeOther(`${PAGE}?notice=factor_renamed`)
+    return seeOther(ownPath(call, `${PAGE}?notice=factor_renamed`))
   }
 
 /**
@@ -257,6 +259,7 @@ export const postRecoveryCodes =
         address: context.config.url,
         created_at: iso(context.clock.now()),
         action: PAGE,
+        organization: organizationIn(call.request.url),
       },
       { locale: call.locale },
     )

@@ -14,7 +14,7 @@ import { type LinkPage, openLink, openLinkForm } from '#src/links/link-pages.ts'
 import type { VerifyEmailPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
-import { openForm, permit } from './viewer.ts'
+import { openForm, ownPath, permit } from './viewer.ts'
 
 const PAGE = '/account/verify-email'
 const SIGN_IN = `${PAGE}/sign-in`
@@ -157,10 +157,10 @@ export const postSendVerification =
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
     if (form.has('discard')) {
       await updateUser(context, user.id, { pending_email: null }, by)
-      return seeOther('/account/profile?notice=saved')
+      return seeOther(ownPath(call, '/account/profile?notice=saved'))
     }
     await context.store.write(tx =>
       sendVerification(context, tx, user, user.pending_email ?? user.email, call),
     )
-    return seeOther('/account/profile?notice=verification_sent')
+    return seeOther(ownPath(call, '/account/profile?notice=verification_sent'))
   }

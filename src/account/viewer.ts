@@ -20,6 +20,7 @@ import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { PageError } from '#src/pages/error-page.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { type FactorType, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
@@ -34,6 +35,13 @@ export interface Viewer {
   organization: Organization
   permissions: ReadonlySet<Permission>
 }
+
+/**
+ * Returns the path of an account page or form, within the organization that the URL of this call names. All
+ * links, forms and redirects of the account pages use this function.
+ */
+export const ownPath = ({ request }: Pick<Call, 'request'>, path: string): string =>
+  sameOrganization(request.url, path)
 
 /**
  * Returns the user of the latest login of this browser. With `?organization=` (slug), only logins in that
@@ -52,14 +60,15 @@ export const requireViewer = async (
   const browser = browserSessionOf(context, call)
   const slug = new URL(call.request.url).searchParams.get('organization')
   const organization = await wantedOrganization(context, slug, browser.login_hash)
-  const own = { any_organization: !slug, ...(back !== undefined && { back }) }
+  const end = slug || back !== undefined ? ownPath(call, back ?? '/account') : undefined
+  const own = { any_organization: !slug, ...(end !== undefined && { back: end }) }
   const flow = await flowOf(context, accountRequest(organization.id, own))
   const logins = await listBrowserLogins(context, browser, flow)
   const next = decideAmong(context, flow, logins)
   if (next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
     return advance(context, browser, flow, 'get', logins)
-  if (back !== undefined && cancel !== undefined && !provesChange(next.login, context.clock.now()))
-    return confirmUser(context, browser, next.login, { back, cancel }, 'get')
+  if (end !== undefined && cancel !== undefined && !provesChange(next.login, context.clock.now()))
+    return confirmUser(context, browser, next.login, { back: end, cancel: ownPath(call, cancel) }, 'get')
   await recordUnseen(context, next.login, call)
   return viewerOf(context, browser.login_hash, next.login)
 }
@@ -158,7 +167,7 @@ export const openForm = async (
   const { login, login_hash, form } = await openAnyForm(context, call, read)
   const flow = await flowOf(context, accountRequest(login.organization_id))
   const next = await decide(context, { call, login_hash }, flow, login.id)
-  if (next.step !== 'issue') throw expired()
+  if (next.step !== 'issue') throw expired(call)
   return { viewer: await viewerOf(context, login_hash, login), form }
 }
 
@@ -202,7 +211,7 @@ export const openFreshForm = async (
     context,
     { call, login_hash },
     login,
-    { back: back ?? page, cancel: page, ...intent },
+    { back: ownPath(call, back ?? page), cancel: ownPath(call, page), ...intent },
     'post',
   )
 }
@@ -213,16 +222,17 @@ export const openFreshForm = async (
  */
 export const openAnyForm = async (
   context: Context,
-  { request }: Call,
+  call: Call,
   read = async (posted: Request): Promise<ReadonlyMap<string, string>> => parseForm(await readForm(posted)),
 ) => {
+  const { request } = call
   checkOrigin(context.config, request)
   const form = await read(request)
   const login_hash = loginHash(context, request)
-  const login_id = shownLogin(context, login_hash, form)
+  const login_id = shownLogin(context, call, login_hash, form)
   const logins = login_hash ? await context.store.read(q => listLogins(context, q, login_hash)) : []
   const login = logins.find(({ id }) => id === login_id)
-  if (!login || !login_hash) throw expired()
+  if (!login || !login_hash) throw expired(call)
   return { login, login_hash, form }
 }
 
@@ -233,14 +243,16 @@ export const openAnyForm = async (
  */
 const shownLogin = (
   context: Context,
+  call: Call,
   login_hash: SecretHash | undefined,
   form: ReadonlyMap<string, string>,
 ): string => {
   try {
     return verifyCsrf(context, 'account', login_hash, form.get('csrf_token'))
   } catch (cause) {
-    throw new PageError('expired', 403, { retry_url: '/account', cause })
+    throw new PageError('expired', 403, { retry_url: ownPath(call, '/account'), cause })
   }
 }
 
-const expired = (retry_url = '/account'): PageError => new PageError('expired', 400, { retry_url })
+const expired = (call: Call): PageError =>
+  new PageError('expired', 400, { retry_url: ownPath(call, '/account') })

@@ -6,6 +6,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/error-page.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
 import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
@@ -270,7 +271,7 @@ export const refuseAuthorization = async (
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
   if (!client) {
     const [page, status] = code === 'unmet_authentication_requirements' ? notAllowed : expired
-    throw new PageError(page, status, { retry_url: '/account' })
+    throw new PageError(page, status, { retry_url: sameOrganization(flow.request.back ?? '', '/account') })
   }
   if (isLate) throw new PageError('expired', 400)
   return answerError(context, call, flow, new OAuthError(code))

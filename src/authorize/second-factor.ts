@@ -4,6 +4,7 @@ import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findPasskey } from '#src/directory/users/factors/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passkeys.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -75,7 +76,7 @@ const REPAIR = '/account/security?notice=recovery_code_used'
 /**
  * Returns the flow with the security page as its last page, because a user who needed a recovery code can
  * remove a lost factor there. Changes nothing if a client asked for the login, the request names a last page
- * (`back`), or the user may not change factors.
+ * (`back`) other than /account, or the user may not change factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,
@@ -83,10 +84,11 @@ const endOnSecurityPage = async (
   { user_id }: BrowserLogin,
 ): Promise<StoredFlow> => {
   const { client, request } = flow
-  if (client || request.back || !isProven(flow)) return flow
+  const end = request.back ?? '/account'
+  if (client || end.split('?')[0] !== '/account' || !isProven(flow)) return flow
   const roles = await store.read(q => effectiveRoles(q, user_id))
   return permissionsOf(roles).has('profile:update')
-    ? { ...flow, request: { ...request, back: REPAIR } }
+    ? { ...flow, request: { ...request, back: sameOrganization(end, REPAIR) } }
     : flow
 }
 

@@ -20,6 +20,7 @@ import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -148,7 +149,9 @@ export const withRefusals = async (
   } catch (error) {
     const refusal = refusalOf(error)
     if (!refusal) throw error
-    const retry_url = linking ? '/account' : `/oauth/login?request=${flow.handle}`
+    const retry_url = linking
+      ? sameOrganization(flow.request.back ?? '', '/account')
+      : `/oauth/login?request=${flow.handle}`
     const page = await refuseCallback(context, call, provider, refusal, retry_url)
     throw refusal === error ? page : error
   }
@@ -282,5 +285,5 @@ const endLinking = async (
     return false
   })
   if (isLate) throw new PageError('expired', 400)
-  return seeOther('/account?notice=account_linked')
+  return seeOther(pending.request.back ?? '/account')
 }

@@ -246,6 +246,8 @@ export interface RecoveryCodesPage extends Common {
   created_at: string
   action: string
   request?: string
+  /** Slug of the organization to which the page leads back, on an account page. */
+  organization?: string | undefined
 }
 
 /** Posts `login=<id>` to choose a login, `login=other` to sign in as another user, or `forget=<id>`. */
@@ -509,6 +511,8 @@ export interface ErrorPage extends Common {
 export interface AccountFrame extends Common {
   csrf_token: string
   logout_action: string
+  /** Query that keeps the links of the page within one organization; empty unless the URL names one. */
+  organization_query: string
   /** True when the user may change the profile. */
   may_change: boolean
 }

@@ -26,3 +26,19 @@ export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: 
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)
   return page?.origin === url && pages.has(page.pathname) ? page.pathname + page.search : '/account'
 }
+
+/** Returns the `organization` (slug) that a URL or path names; undefined when it names none. */
+export const organizationIn = (from: string): string | undefined => {
+  const slug = new URLSearchParams(from.split('?')[1]).get('organization') ?? ''
+  return /^[a-z0-9-]{1,64}$/.test(slug) ? slug : undefined
+}
+
+/**
+ * Returns `path` with the organization that the URL or path `from` names, if it names one. An account page
+ * that was opened for one organization thus leads only to pages of that organization, even when the latest
+ * login of the browser belongs to another one.
+ */
+export const sameOrganization = (from: string, path: string): string => {
+  const slug = organizationIn(from)
+  return slug === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}organization=${slug}`
+}

@@ -4,7 +4,7 @@ import { newId } from '#src/lib/ids.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { createSession } from '#src/sessions/store.ts'
 import { startApp } from '#test/support/app.ts'
-import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
 import { linkWith } from '#test/support/factors.ts'
 import {
   addClient,
@@ -166,6 +166,50 @@ describe('GET /account', () => {
     expect((await browser.get('/account')).html).toContain('ada@example.com')
     expect((await browser.get('/account?organization=acme')).html).toContain('amy@example.com')
     expect((await browser.get('/account?organization=nowhere')).status).toBe(404)
+  })
+
+  test('stays within the organization of its URL, on every page and after every form', async () => {
+    const browser = openBrowser(app)
+    await signIn(browser, await browser.get('/account?organization=acme'), 'amy')
+    await logInTo(browser, 'web', 'ada')
+    const elsewhere = openBrowser(app)
+    await signIn(elsewhere, await elsewhere.get('/account?organization=acme'), 'amy')
+    const home = await browser.get('/account?organization=acme')
+    const linked = (page: Page) => [...page.html.matchAll(/href="(\/account[^"]*)"/g)].map(([, url]) => url)
+    const seen = new Set(linked(home))
+    for (const url of seen) {
+      const page = await browser.follow(await browser.get(unescapeHtml(url ?? '')))
+      expect([url, page.status, page.html.includes('ada')]).toEqual([url, 200, false])
+      for (const next of linked(page)) seen.add(next)
+      for (const { action } of page.forms)
+        if (action.startsWith('/account')) expect(action).toEndWith('?organization=acme')
+    }
+    const names = [
+      'applications',
+      'change-password',
+      'data',
+      'history',
+      'profile',
+      'security',
+      'security/add',
+    ]
+    expect(seen).toEqual(
+      new Set([
+        '/account?organization=acme',
+        ...names.map(name => `/account/${name}?organization=acme`),
+        '/account/security?notice=factor_added&amp;organization=acme',
+      ]),
+    )
+    const ended = await browser.submit(home, {}, '/account/logins/others')
+    expect(ended.location).toBe('/account?notice=others_ended&organization=acme')
+    expect((await browser.follow(ended)).html).toContain('amy@example.com')
+    const profile = await browser.get('/account/profile?organization=acme')
+    app.clock.advance(10 * MINUTE)
+    const confirm = await browser.follow(await browser.submit(profile, {}, '/account/profile'))
+    expect(confirm.html).toContain('href="/account/profile?organization=acme"')
+    const saved = await browser.follow(await browser.submit(confirm, { password: PASSWORD }))
+    expect(saved.url).toBe('/account/profile?notice=saved&organization=acme')
+    expect(saved.html).toContain('amy@example.com')
   })
 
   test('is refused until a required password change is done', async () => {

@@ -86,14 +86,17 @@ const parsePage = async (url: string, response: Response): Promise<Page> => {
   }
 }
 
+const pathOf = (action: string): string => action.split('?')[0] ?? ''
+
 const LEAVE = '/oauth/other-account'
 
-/** Returns the form with that action, or the first form that does not leave the step. */
+/** Returns the form with that action, without its query, or the first form that does not leave the step. */
 export const formOf = (page: Page, action?: string): Form => {
   // The form that changes the account comes before the step's own form.
   const form =
-    page.forms.find(each => (action === undefined ? each.action !== LEAVE : each.action === action)) ??
-    (action === undefined ? page.forms[0] : undefined)
+    page.forms.find(each =>
+      action === undefined ? each.action !== LEAVE : [each.action, pathOf(each.action)].includes(action),
+    ) ?? (action === undefined ? page.forms[0] : undefined)
   if (!form)
     throw new Error(`no form ${action ?? ''} on ${page.url}: ${page.status} ${page.heading || page.location}`)
   return form

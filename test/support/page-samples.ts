@@ -202,6 +202,7 @@ const account: Pages['account'] = {
   session_action: '/account/sessions',
   others_action: '/account/logins/others',
   logout_action: '/account/logout',
+  organization_query: '',
   may_change: true,
   change_password_url: '/account/password',
   logins: [
@@ -266,6 +267,7 @@ const frame = {
   brand,
   csrf_token: form.csrf_token,
   logout_action: '/account/logout',
+  organization_query: '',
   may_change: true,
   now: account.now,
 }
