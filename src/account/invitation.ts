@@ -174,10 +174,7 @@ const errorsOf = async (
   return errors
 }
 
-/**
- * Handles two forms: the form with the person's fields, then the form with a credential. The second form
- * creates the user.
- */
+/** Handles the form with the person's fields, and the form with a credential, which creates the user. */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -189,8 +186,9 @@ export const postInvitation =
     const [named, user_id] = subject.split(SEPARATOR)
     const link_hash = hashSecret(token)
     if (named !== link_hash) throw new PageError('forbidden', 403)
-    const found = await openInvitation(context, call, link_hash)
     const request = form.get('request')
+    call.page = `${INVITATION_PATH}?${new URLSearchParams({ token, ...(request && { request }) })}`
+    const found = await openInvitation(context, call, link_hash)
     const opened: Opened = { ...found, token, link_hash, user_id: user_id as UserId, csrf_token, request }
     const { invitation, organization, user } = opened
     const alias = form.get('provider')

@@ -266,13 +266,12 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'))
   const [handle = '', login_id] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
+  // The forms of these purposes have paths without a page. The URL of the login shows the step that is due.
+  const path = purpose === 'login' || purpose === 'other_account' ? '/oauth/login' : call.path
+  call.page = `${path}?request=${handle}`
   const browser = browserSessionOf(context, call)
-  return {
-    browser,
-    flow: await findFlow(context, browser, handle),
-    form,
-    login_id: login_id as SubjectId | undefined,
-  }
+  const flow = await findFlow(context, browser, handle)
+  return { browser, flow, form, login_id: login_id as SubjectId | undefined }
 }
 
 /** Chooses the login that the page showed. Changes nothing when the page showed no stored login. */

@@ -156,6 +156,7 @@ export const postLinkingForm =
     const form = parseForm(await readForm(call.request))
     const browser_hash = browserHash(context, call.request)
     const handle = verifyCsrf(context, 'link_account', browser_hash, form.get('csrf_token'))
+    call.page = `${ACTION}?request=${handle}`
     const pending_link = await findPendingLink(context, call, handle)
     return openLinkingForm(context, pending_link, async result => {
       if (result.step === 'prove') return confirmLink(context, pending_link, result.user.username, form)

@@ -21,6 +21,11 @@ export interface Call extends ClientInfo {
   ui_locales: readonly string[]
   /** Name of the client of the authorization request that this call continues. */
   application?: string | undefined
+  /**
+   * Path and query of the page whose form this call posts; undefined until the form is opened. The Referer
+   * does not always name this page, because after a refused post the URL in the browser lacks the query.
+   */
+  page?: string | undefined
   /** True when page.js has found that the browser's device has a built-in authenticator. */
   readonly has_passkeys: boolean
   /** Language of the answer, and of mail that the call causes. */
@@ -56,6 +61,7 @@ class OpenedCall implements Call {
   readonly path: string
   ui_locales = NO_LOCALES
   application: string | undefined
+  page: string | undefined
   readonly #core: Core
   readonly #server: RequestIP | undefined
   /** The request object that the socket received; Bun knows the client's address for this object only. */

@@ -64,7 +64,7 @@ export const openLink = async (
  */
 export const openLinkForm = async (
   context: Core,
-  { request }: Call,
+  call: Call,
   kind: Link['kind'],
 ): Promise<
   LinkPage & {
@@ -73,12 +73,14 @@ export const openLinkForm = async (
     use(tx: Transaction): Promise<void>
   }
 > => {
+  const { request } = call
   checkOrigin(context.config, request)
   const form = parseForm(await readForm(request))
   const csrf_token = form.get('csrf_token') ?? ''
   const token = form.get('token') ?? ''
   const subject = verifyCsrf(context, kind, browserHash(context, request), csrf_token)
   if (subject !== hashSecret(token)) throw new PageError('forbidden', 403)
+  call.page = `${paths[kind]}?token=${token}`
   const check = (q: Queries) => getLink(q, context, kind, token)
   const link = await context.store.read(check)
   const use = async (tx: Transaction) => {

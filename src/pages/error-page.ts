@@ -70,15 +70,23 @@ const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_er
 
 /**
  * Returns the link of an error page. Without a login to return to, the link leads to the account. After a
- * refused POST it leads to the page of the form, and after a temporary error to the same URL. Other error
- * pages have no link. An error in an application's request has no link either, because only the application
- * can correct it. A request from a page of this server does not count as an application's request.
+ * refused POST it leads to the page of the form, and after a temporary error to the same URL. The Referer
+ * names the page of the form. A Referer without a query may be the URL of an earlier refused POST; then the
+ * call names the page. Other error pages have no link. An error in an application's request has no link
+ * either, because only the application can correct it. A request from a page of this server does not count as
+ * an application's request.
  */
-const wayOn = ({ config }: Core, code: ErrorPageCode, { request }: Call): Pick<ErrorPage, 'retry_url'> => {
+const wayOn = (
+  { config }: Core,
+  code: ErrorPageCode,
+  { request, page }: Call,
+): Pick<ErrorPage, 'retry_url'> => {
   if (hasNoStart.has(code)) return { retry_url: '/account' }
-  const isOurs = request.headers.get('referer')?.startsWith(`${config.url}/`) ?? false
+  const referer = request.headers.get('referer') ?? ''
+  const isOurs = referer.startsWith(`${config.url}/`)
   if (isOfApplication.has(code) && !isOurs) return {}
-  if (request.method !== 'GET') return { retry_url: wayBack(config, request) }
+  if (request.method !== 'GET')
+    return { retry_url: wayBack(config, request, referer.includes('?') ? undefined : page) }
   return isPassing.has(code) ? { retry_url: '' } : {}
 }
 

@@ -12,7 +12,7 @@ const pages: ReadonlySet<string> = new Set([
   ...below('/account', 'sign-in signed-out verify-email'),
   ...below(
     '/oauth',
-    'attributes authorize change-password consent email-code enrol excluded link-account login logout recover',
+    'attributes authorize change-password consent email-code enrol excluded link-account login logout offer-passkey recover',
   ),
   ...below('/oauth', 'reset-password second-factor select-account sign-up terms'),
 ])

@@ -4,11 +4,14 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { errorPage } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
 import { startApp } from '#test/support/app.ts'
-import { openBrowser, type Page } from '#test/support/browser.ts'
-import { addOrganization, addUser, PASSWORD, signIn } from '#test/support/people.ts'
+import { formOf, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { addOrganization, addUser, PASSWORD, signIn, signInLink } from '#test/support/people.ts'
 
 const app = await startApp()
-const acme = await addOrganization(app, 'acme', { settings: { self_deletion: true } })
+const acme = await addOrganization(app, 'acme', {
+  settings: { self_deletion: true, login_domains: ['acme.example'] },
+})
 await addUser(app, 'ada', { organization_id: acme.id })
 const LOGIN = '/account?organization=acme'
 
@@ -60,6 +63,46 @@ test('PAG-34 a refused form leads back to its page, from another site to the acc
   expect(await sent('/oauth/second-factor', own)).toEqual(['/oauth/second-factor?request=r', 'Try again'])
   for (const referer of ['', 'https://evil.example/oauth/login', 'http://localhost:8080/console/x'])
     expect(await sent('/oauth/second-factor', referer, large)).toEqual(['/account', 'Your account'])
+})
+
+test('PAG-34 a form that was refused before leads back to its page, although the Referer does not name it', async () => {
+  const ip = '192.0.2.77'
+  const browser = openBrowser(app, { ip })
+  const user = await addUser(app, 'eve')
+  const { invitation_url: url } = await create(app, '/invitations', { delivery: 'link' })
+  const person = { first_name: 'Bob', last_name: 'Roe', username: 'bob', email: 'bob@example.com' }
+  const send = (page: Page, fields: Record<string, string>) => {
+    const form = page.forms.find(each => 'password' in each.fields) ?? formOf(page)
+    const referer = app.context.config.url + form.action
+    return browser.post(form.action, { ...form.fields, ...fields }, { referer })
+  }
+  const opened = [
+    await browser.get(await signInLink(app, user)),
+    await browser.submit(await browser.get(url), person),
+    await browser.get('/account'),
+  ]
+  const refused: Page[] = []
+  for (const page of opened) refused.push(await send(page, { password: 'short', password_repeat: 'short' }))
+  expect(refused.map(({ status, url }) => [status, url])).toEqual([
+    [400, '/account/sign-in'],
+    [400, '/account/invitation'],
+    [400, '/oauth/login'],
+  ])
+  const { networks } = app.context.charges
+  networks.take(`hash:${ip}`, { burst: 300, per_second: 2 }, app.clock.now(), 300)
+  networks.take(`commit:${ip}`, { burst: 1_000, per_second: 5 }, app.clock.now(), 1_000)
+  for (const page of refused) {
+    const chosen = { password: PASSWORD, password_repeat: PASSWORD }
+    const late = await send(
+      page,
+      page.url === '/oauth/login' ? { ...chosen, username: 'eve@acme.example' } : chosen,
+    )
+    expect([late.url, late.status, late.heading]).toEqual([page.url, 429, 'Please wait a moment'])
+    const [, link = ''] = /class="button primary" href="([^"]*)"/.exec(late.html) ?? []
+    const again = await browser.get(unescapeHtml(link))
+    expect([again.url.split('?')[0], again.status]).toEqual([page.url, 200])
+    expect(formOf(again).action).toBe(page.url)
+  }
 })
 
 test('PAG-34 a form that is refused or too old leads to the account', async () => {
