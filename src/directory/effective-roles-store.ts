@@ -1,5 +1,5 @@
-import { eq, inArray, or, sql } from 'drizzle-orm'
-import type { UserId } from '#src/lib/ids.ts'
+import { and, eq, inArray, or, sql } from 'drizzle-orm'
+import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
@@ -71,3 +71,18 @@ const selectGroups = prepared((q, { group_members, groups }) =>
 /** Returns the names of the groups of a user, sorted. */
 export const groupNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectGroups(q, { user_id })).map(({ name }) => name)
+
+/** Returns the names in `names` that belong to a group of the organization. */
+export const groupsNamed = async (
+  q: Queries,
+  organization_id: OrganizationId,
+  names: string[],
+): Promise<string[]> => {
+  const { groups } = q.tables
+  if (names.length === 0) return []
+  const rows = await q
+    .select({ name: groups.name })
+    .from(groups)
+    .where(and(eq(groups.organization_id, organization_id), inArray(groups.name, names)))
+  return rows.map(({ name }) => name)
+}

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test'
+import { insertClient, readClient } from '#src/directory/clients/store.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { create, refused } from '#test/support/callers.ts'
@@ -51,6 +52,69 @@ test('ADM-01 one role, direct or inherited, or one group is enough', async () =>
   await create(app, '/groups', { name: 'others' })
   await limit({ allowed_groups: ['others'] })
   expect(await enters()).toBe(false)
+})
+
+test('ADM-05 clients follow the name of a group, and a later group with the old name opens none', async () => {
+  const other = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
+  const groups = ['a "b"', 'writers', 'authors']
+  await create(app, '/groups', { name: 'a "b"' })
+  const dropped = await create(app, '/groups', { name: 'authors' })
+  await limit({ allowed_groups: groups })
+  await app.admin('DELETE', `/groups/${dropped.id}`)
+  await addClient(app, 'everywhere', { capabilities: ['cross_organization'], allowed_groups: ['writers'] })
+  await addClient(app, 'similar', { capabilities: ['cross_organization'], allowed_groups: ['my "writers"'] })
+  await app.admin('PUT', '/clients/similar', { capabilities: [] })
+  await create(app, '/groups', { name: 'writers', organization_id: other.id })
+  await addClient(app, 'theirs', { organization_id: other.id, allowed_groups: ['writers'] })
+  await join()
+  app.clock.advance(1000)
+  await app.events()
+  const renamed = await app.admin('PUT', `/groups/${group.id}`, { name: 'authors' })
+  expect(renamed.status).toBe(200)
+  expect((await app.events()).map(({ type, target_id, metadata }) => [type, target_id, metadata])).toEqual([
+    ['client.updated', 'web', { fields: ['allowed_groups'] }],
+    ['group.updated', group.id, { name: 'authors', fields: ['name'] }],
+  ])
+  const namesOf = async (id: string) => (await app.admin('GET', `/clients/${id}`)).body.allowed_groups
+  expect(await namesOf('web')).toEqual(['a "b"', 'authors'])
+  expect((await app.admin('GET', '/clients/web')).body.updated_at).toBe(renamed.body.updated_at)
+  expect(await Promise.all(['everywhere', 'similar', 'theirs'].map(namesOf))).toEqual([
+    ['writers'],
+    ['my "writers"'],
+    ['writers'],
+  ])
+  const browser = openBrowser(app)
+  expect(answerOf(await signIn(browser, await browser.get(authorizeUrl('web')), 'ada'))).toHaveProperty(
+    'code',
+  )
+  const bob = await addUser(app, 'bob')
+  const later = await create(app, '/groups', { name: 'writers' })
+  await app.admin('PUT', `/groups/${later.id}/members/${bob.id}`)
+  const another = openBrowser(app)
+  const page = await signIn(another, await another.get(authorizeUrl('web')), 'bob')
+  expect(page.heading).toBe(EXCLUDED)
+  await app.admin('PUT', `/groups/${group.id}`, { name: 'a \\ "c"' })
+  expect(await namesOf('web')).toEqual(['a "b"', 'a \\ "c"'])
+  await app.admin('PUT', `/groups/${group.id}`, { name: 'staff' })
+  expect(await namesOf('web')).toEqual(['a "b"', 'staff'])
+})
+
+test('ADM-05 a name in more than 100 clients cannot be changed', async () => {
+  await limit({ allowed_groups: ['writers'] })
+  const stored = await app.context.store.read(q => readClient(q, 'web'))
+  if (!stored) throw new Error('The client is not stored.')
+  await app.context.store.write(async tx => {
+    for (let i = 0; i < 100; i++) await insertClient(tx, { ...stored, client_id: `web-${i}` })
+  })
+  await app.events()
+  const rename = () => app.admin('PUT', `/groups/${group.id}`, { name: 'authors' })
+  expect(await rename()).toMatchObject({ status: 409, body: { error: 'conflict' } })
+  expect((await app.admin('GET', `/groups/${group.id}`)).body.name).toBe('writers')
+  expect(await app.events()).toEqual([])
+  await app.admin('PUT', '/clients/web-7', { allowed_groups: [] })
+  await app.events()
+  expect((await rename()).status).toBe(200)
+  expect((await app.events()).length).toBe(101)
 })
 
 test('ADM-02 the page says whom to ask, and leads to access_denied or another account', async () => {

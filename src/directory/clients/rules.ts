@@ -1,4 +1,4 @@
-import { groupsNamed } from '#src/directory/groups/store.ts'
+import { groupsNamed } from '#src/directory/effective-roles-store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'

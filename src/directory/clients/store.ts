@@ -1,11 +1,10 @@
-import { and, eq, like, or, sql } from 'drizzle-orm'
+import { and, eq, like, notLike, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
-import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { isDocumentId } from '#src/protocol/oauth/client-document.ts'
 import {
   DOCUMENT_DYNAMIC,
@@ -18,7 +17,7 @@ import { cached } from '#src/storage/cache.ts'
 import { beginPurge, logoutTarget } from '#src/storage/purges.ts'
 import { containsText } from '#src/storage/search.ts'
 import { preparedForStart, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
-import { STARTABLE, type Tables } from '#src/storage/tables.ts'
+import type { Tables } from '#src/storage/tables.ts'
 import { asClientRow, asUnread, type HasKeys } from './dynamic.ts'
 import { readDynamicClient } from './dynamic-store.ts'
 import { noLogouts, plainPresentation } from './plain-fields.ts'
@@ -139,6 +138,46 @@ export const saveClient = async (tx: Transaction, { client_id, ...columns }: Cli
   tx.changed('clients')
 }
 
+/** Maximum number of clients that a write of `renameAllowedGroup` changes. */
+export const MAX_RENAMED = 100
+
+/**
+ * Replaces the name of a group in `allowed_groups` of the organization's clients, and returns their ids. A
+ * client with `cross_organization` keeps the name, because it names a group in each organization. Changes
+ * nothing and returns undefined when more than `MAX_RENAMED` clients name the group.
+ */
+export const renameAllowedGroup = async (
+  tx: Transaction,
+  { organization_id, name }: { organization_id: OrganizationId; name: string },
+  renamed: { name: string; updated_at: number },
+): Promise<string[] | undefined> => {
+  const { clients } = tx.tables
+  const position = sql.raw(tx.engine === 'postgres' ? 'strpos' : 'instr')
+  const found = await tx
+    .select({ client_id: clients.client_id, allowed_groups: clients.allowed_groups })
+    .from(clients)
+    .where(
+      and(
+        eq(clients.organization_id, organization_id),
+        sql`${position}(${clients.allowed_groups}, ${JSON.stringify(name)}) > 0`,
+        notLike(clients.capabilities, '%"cross_organization"%'),
+      ),
+    )
+    .orderBy(clients.client_id)
+    .limit(MAX_RENAMED + 1)
+  if (found.length > MAX_RENAMED) return undefined
+  for (const { client_id, allowed_groups } of found)
+    await tx
+      .update(clients)
+      .set({
+        allowed_groups: [...new Set(allowed_groups.map(each => (each === name ? renamed.name : each)))],
+        updated_at: renamed.updated_at,
+      })
+      .where(eq(clients.client_id, client_id))
+  if (found.length > 0) tx.changed('clients')
+  return found.map(({ client_id }) => client_id)
+}
+
 /** Replaces the hash of a client's secret. */
 export const saveSecret = async (
   tx: Transaction,
@@ -159,31 +198,6 @@ export const removeClient = async (tx: Transaction, client_id: string, now: numb
   const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
   await beginPurge(tx, 'client', client_id, now, gone && logoutTarget(gone))
   tx.changed('clients')
-}
-
-/**
- * Maximum number of clients of one organization on the page from which a person starts clients. The page has
- * no search.
- */
-const MAX_STARTABLE = 200
-
-/**
- * Returns the clients that users of the organization can start and sign in to. The organization's own clients
- * come first, then those of the default organization. Each part is sorted by name and has at most
- * `MAX_STARTABLE` clients.
- */
-export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
-  const { clients: t } = q.tables
-  const of = (owner: OrganizationId) =>
-    q
-      .select()
-      .from(t)
-      .where(and(eq(t.organization_id, owner), sql.raw(STARTABLE)))
-      .orderBy(t.name, t.client_id)
-      .limit(MAX_STARTABLE)
-  const owners = new Set([organization_id, DEFAULT_ORGANIZATION])
-  const found = await Promise.all([...owners].map(of))
-  return found.flat().filter(client => serves(client, organization_id))
 }
 
 /** Returns the names of the clients that the organization has registered. */

@@ -6,7 +6,9 @@ import { iso } from '#src/lib/text.ts'
 import type { ListedGroup } from './store.ts'
 
 export const writable = {
-  name: line(128, 1).describe('Unique in the organization.'),
+  name: line(128, 1).describe(
+    'Unique in the organization. A new name also replaces the old one in `allowed_groups` of the clients of the organization, except those with `cross_organization`.',
+  ),
   description: lines(1000).describe('Shown to administrators.'),
   // At most 100 roles, because each token request of a member reads them. A user has the same limit.
   roles: set(line(128), 100)

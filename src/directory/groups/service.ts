@@ -11,13 +11,14 @@ import {
   throwProblems,
 } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
+import { MAX_RENAMED, renameAllowedGroup } from '#src/directory/clients/store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { notFound } from '#src/lib/app-error.ts'
+import { conflict, notFound } from '#src/lib/app-error.ts'
 import { type GroupId, newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { type CreateGroup, groupAnswer, type UpdateGroup, writable } from './schema.ts'
@@ -113,10 +114,38 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
 }
 
 /**
+ * Replaces the name of a group in the clients that admit its members. Otherwise a change of the name would
+ * lock them out, and another group with the old name would be admitted. The caller needs no permission for
+ * the clients, because they admit the same users as before.
+ *
+ * @throws AppError 409 when too many clients name the group
+ */
+const renameInClients = async (
+  context: Core,
+  tx: Transaction,
+  by: ChangedBy,
+  group: GroupWithRoles,
+  changed: GroupWithRoles,
+): Promise<void> => {
+  const clients = await renameAllowedGroup(tx, group, changed)
+  if (!clients)
+    throw conflict(
+      `More than ${MAX_RENAMED} clients name this group in allowed_groups, so its name cannot be changed.`,
+    )
+  for (const target_id of clients)
+    await recordChange(context, tx, by, {
+      type: 'client.updated',
+      target_id,
+      organization_id: group.organization_id,
+      metadata: { fields: ['allowed_groups'] },
+    })
+}
+
+/**
  * Changes the given fields.
  *
- * @throws AppError 409 for a taken name or `last_administrator`, 422 with the problems of the change, and
- * what `judgeChange` throws
+ * @throws AppError 409 for a taken name, `last_administrator` or a name in too many clients, 422 with the
+ * problems of the change, and what `judgeChange` throws
  */
 export const updateGroup = (
   context: Core,
@@ -131,6 +160,7 @@ export const updateGroup = (
     const { name = group.name, description = group.description } = change
     const changed = { ...group, name, description, updated_at: context.clock.now() }
     await saveGroup(tx, changed).catch(NAME_TAKEN)
+    if (fields.includes('name')) await renameInClients(context, tx, by, group, changed)
     if (fields.includes('roles')) {
       const keepAdmin = await adminKeeper(tx, by, group.organization_id, group.name)
       await replaceGroupRoles(tx, group.id, ids)

@@ -30,21 +30,6 @@ export const findGroup = async (
 ): Promise<GroupWithRoles | undefined> =>
   (await withRoles(q, await select(q, { id, within: within ?? null })))[0]
 
-/** Returns the names in `names` that belong to a group of the organization. */
-export const groupsNamed = async (
-  q: Queries,
-  organization_id: OrganizationId,
-  names: string[],
-): Promise<string[]> => {
-  const { groups } = q.tables
-  if (names.length === 0) return []
-  const rows = await q
-    .select({ name: groups.name })
-    .from(groups)
-    .where(and(eq(groups.organization_id, organization_id), inArray(groups.name, names)))
-  return rows.map(({ name }) => name)
-}
-
 const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> => {
   const { group_roles, roles } = q.tables
   const ids = rows.map(({ id }) => id)
