@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { record } from '#src/audit/record.ts'
@@ -11,6 +11,7 @@ import { conflict } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { isAlive, runningProgram } from '#src/lib/program.ts'
 import { iso } from '#src/lib/text.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
 import { readSettings } from './settings.ts'
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
@@ -49,6 +50,29 @@ const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
 /** Returns the names of the backups, oldest first. */
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
+const mb = (bytes: number): number => Math.floor(bytes / 1e6)
+
+/** Bytes that a backup leaves free, because SQLite's log may take as much. */
+const RESERVE = 64 * 1024 * 1024
+
+/**
+ * Checks that a backup of SQLite fits beside the database. Otherwise it would fill the disk, and the writes
+ * of the server would fail until the backup fails too. The size of a backup of PostgreSQL is not known
+ * before.
+ *
+ * @throws Error when there is not enough space
+ */
+const requireSpace = (config: Config): void => {
+  if (config.database_url) return
+  const { bavail, bsize } = statfsSync(folderOf(config))
+  const size = statSync(join(config.data_dir, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0
+  const [free, needed] = [bavail * bsize, size + RESERVE]
+  if (free < needed)
+    throw new Error(
+      `the backup needs ${mb(needed)} MB free for ${folderOf(config)}, which has ${mb(free)} MB`,
+    )
+}
+
 /**
  * Makes a backup, and removes old backups until `keep` remain. A backup whose name has a later time than the
  * new one comes from a clock that was ahead. It is not removed, and `keep` does not count it. A child process
@@ -58,12 +82,14 @@ export const backupNames = (config: Config): string[] => filesOf(config).filter(
  */
 export const makeBackup = async ({ config, clock, log, backups }: Context, keep: number): Promise<void> => {
   const folder = folderOf(config)
-  if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
-  for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
-  const made = backupName(clock.now())
+  const now = clock.now()
+  const made = backupName(now)
   const file = join(folder, made)
-  backups.add(file)
+  backups.making.add(file)
   try {
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+    for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
+    requireSpace(config)
     const child = Bun.spawn([...runningProgram(), 'backup', file], {
       env: {
         ...environmentOfOthers(),
@@ -75,8 +101,12 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
     })
     const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()])
     if (code !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
+    backups.failed_at = undefined
+  } catch (error) {
+    backups.failed_at = now
+    throw error
   } finally {
-    backups.delete(file)
+    backups.making.delete(file)
   }
   log.info({ event: 'backup', file })
   const upToMade = backupNames(config).filter(name => name <= made)
@@ -109,7 +139,7 @@ const timeOf = (name: string): string =>
   name.replace(/^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/, '$1-$2-$3T$4:$5:$6.000Z')
 
 const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => ({
-  running: backups.size > 0 || partialsOf(config).live !== undefined,
+  running: backups.making.size > 0 || partialsOf(config).live !== undefined,
   data: backupNames(config)
     .reverse()
     .map(name => ({
@@ -125,7 +155,7 @@ const inProgress = () => conflict('A backup is being made.')
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
   const { store, log, backups } = context
   const requireIdle = () => {
-    if (backups.size > 0) throw inProgress()
+    if (backups.making.size > 0) throw inProgress()
   }
   const begun = Promise.withResolvers<void>()
   const work = async (): Promise<void> => {

@@ -21,7 +21,7 @@ export const openCore = (
   charges: openCharges(parts.config.workers),
   attempts: new Map(),
   documents: new Map(),
-  backups: new Set(),
+  backups: { making: new Set(), failed_at: undefined },
   tails: { open: new Set(), reading: undefined },
   hashes: openHashes(parts.store.metrics, parts.config.workers),
   trace: (_name, work) => work(),

@@ -1,14 +1,15 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DAY, HOUR } from '#src/lib/duration.ts'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { scheduledBackup } from '#src/operations/scheduled-backup.ts'
 import { openStore } from '#src/storage/open.ts'
 import { startApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
+import { mountTmpfs } from '#test/support/tmpfs.ts'
 
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
@@ -70,6 +71,49 @@ test('backups run at the interval, and a limited number is kept', async () => {
   await scheduledBackup(app.context)
   expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
 }, 20_000)
+
+test('a backup that fails is tried again after an hour', async () => {
+  const app = await startApp({ data_dir: mkdtempSync(join(tmpdir(), 'gatehouse-')) })
+  await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
+  const spawn = spyOn(Bun, 'spawn')
+  const outcomes = []
+  // The data directory has no database, so that each backup fails.
+  for (const minutes of [0, 1, 60, -120]) {
+    app.clock.advance(minutes * MINUTE)
+    const failure = await scheduledBackup(app.context).catch((error: Error) => error.message)
+    outcomes.push([spawn.mock.calls.length, failure])
+  }
+  const failed = expect.stringContaining('the backup failed: ')
+  expect(outcomes).toEqual([
+    [1, failed],
+    [1, undefined],
+    [2, failed],
+    [3, failed],
+  ])
+  spawn.mockRestore()
+}, 20_000)
+
+test('a backup that does not fit beside the database is not begun', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
+  const folder = join(data_dir, 'backups')
+  mkdirSync(folder)
+  const unmount = await mountTmpfs(folder, '64m')
+  if (!unmount) return console.log('left out: may not mount a small disk')
+  const spawn = spyOn(Bun, 'spawn')
+  try {
+    await expect(scheduledBackup(app.context)).rejects.toThrow(
+      /the backup needs \d+ MB free for .*, which has 6\d MB/,
+    )
+    expect(spawn).not.toHaveBeenCalled()
+    expect(readdirSync(folder)).toEqual([])
+  } finally {
+    spawn.mockRestore()
+    await unmount()
+  }
+})
 
 test('backups with names in the future stop no backup, and remove none', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
