@@ -19,8 +19,8 @@ export interface Operation {
   /** Limit of the CPU time per operation in µs, at 8 connections. */
   limit?: number
   /**
-   * Connection counts in place of the default, for operations that hash passwords: the queue of hashes is
-   * bounded.
+   * Numbers of connections in place of the default. Logins have fewer connections, because they wait for
+   * password hashes or XML documents in bounded queues.
    */
   connections?: number[]
   /** True for an operation that is also measured on two copies. */
@@ -77,7 +77,7 @@ const codeFlow = (target: Target, connection: Connection, client: BenchClient): 
   return async () => {
     const { head, status, body } = await connection.send(authorize)
     const code = /[?&]code=([^&]+)/.exec(header(head, 'location') ?? '')?.[1]
-    if (!code) throw new Error(`No code but ${status}:\n${head}\n\n${body.slice(0, 1000)}`)
+    if (!code) throw new Error(`Expected a code, got ${status}:\n${head}\n\n${body.slice(0, 1000)}`)
     return token(target, connection, client, {
       grant_type: 'authorization_code',
       code: decodeURIComponent(code),
@@ -165,7 +165,7 @@ export const operations: Operation[] = [
       return async () => {
         const { status, head, body } = await logIn()
         if (status !== 302 && status !== 303)
-          throw new Error(`No login but ${head}\n\n${body.slice(0, 1000)}`)
+          throw new Error(`Expected a login, got ${head}\n\n${body.slice(0, 1000)}`)
       }
     },
   },

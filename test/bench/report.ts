@@ -63,7 +63,7 @@ export const printPostgres = (rows: OperationRow[], version: string): void => {
   print(`\n${table(head, body)}`)
   print(
     `PostgreSQL ${version}, with fsync and synchronous_commit. @: Gatehouse's process; database @: PostgreSQL's processes;\n` +
-      'op/s, p50 and p99 (ms) at 8 connections; again: share of those commits that needed more than one try.',
+      'op/s, p50 and p99 (ms) at 8 connections; again: retries in percent of the commits.',
   )
 }
 

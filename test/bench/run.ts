@@ -37,17 +37,18 @@ bun run bench --deliveries
 bun run bench --large [--users 1000000] [--events 10000000]
 bun run bench --steady [--users 50000] [--events 300000] [--quick]
 
-Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints what one
-operation costs them in CPU time of the whole process. Wall clock is noise on a shared machine: the CPU columns are the
-figures. The same operations run on a PostgreSQL of its own (Debian: apt-get install postgresql), by one copy and by two
-behind a balancer. --against measures this build and another one by turns, three times, and fails when an operation
-costs more than 5 % more CPU time here (median of the three ratios), with 1, 8 or 64 connections; with --postgres on
-PostgreSQL, whose own CPU time is compared too. --floor measures the bare stack (bare.ts), or the stack with the parts
-that each answer must have (required.ts), by turns with this build or that of --against: no build can have a lower ratio
-to the other one. --deliveries measures webhooks alone. --large compares a database with so many users and
-events with one of 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
-key rotations and a login storm; on a busy machine a fresh session of high priority helps, and a TMPDIR in memory leaves
-the disk out. --write keeps the results as Markdown.`
+Starts dist/gatehouse (bun run build makes it) and oidc-provider, each on a fresh SQLite file, and prints the CPU time
+that the whole server process takes for one operation. Compare the CPU columns: wall clock time is noise on a shared
+machine. The operations are also measured on a PostgreSQL server of their own (Debian: apt-get install postgresql), with
+one copy of Gatehouse and with two copies behind a balancer. --against measures this build and another one alternately
+in three rounds. It fails when an operation costs over 5 % more CPU time in this build (median of the three ratios).
+--connections is 1, 8 or 64. With --postgres both builds run on PostgreSQL, and the CPU time of PostgreSQL is compared
+too. --floor compares the bare stack (bare.ts), or the stack with the parts that each answer must have (required.ts),
+with this build or that of --against. The ratio of the stack is a lower bound for the ratio of any new build to that
+build. --deliveries measures webhooks alone. --large compares a database that has the given numbers of users and events
+with one that has 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
+key rotations and a login storm; on a busy machine, a new process session (setsid) with a high priority helps, and a
+TMPDIR in memory excludes the disk. --write keeps the results as Markdown.`
 
 const { values: options } = parseArgs({
   options: {
@@ -187,7 +188,7 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // `process.exit` runs the handlers that stop the processes of this run, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-/** Measures a server of this build and another server alternately. Returns the rows above the tolerance. */
+/** Measures the two servers alternately. Returns the rows above the tolerance. */
 const byTurns = (
   start: { ours(): Promise<Target>; theirs(): Promise<Target> },
   measured: Operation[],

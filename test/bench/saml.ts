@@ -66,7 +66,7 @@ export const samlLogin = (
       const { status, head, body } = answer
       const location = header(head, 'location')
       if (location?.startsWith(REDIRECT_URI)) return
-      if (status >= 400) throw new Error(`No login but ${head}\n\n${body.slice(0, 1000)}`)
+      if (status >= 400) throw new Error(`Expected a login, got ${head}\n\n${body.slice(0, 1000)}`)
       const [next, form] = nextStep(location, body, url)
       const { pathname, search } = new URL(next)
       const path = pathname + search

@@ -20,8 +20,8 @@ const HOLD_LIMIT = 50
 const WRITERS = 8
 const PAUSE = 20
 /**
- * ms between two requests for the key set. They need no disk, so the longest response time bounds the longest
- * hold of the event loop.
+ * ms between two requests for the key set. The server answers them without the disk, so a long response time
+ * shows that the event loop was blocked.
  */
 const PROBE = 5
 const ROTATIONS = 10
@@ -149,7 +149,7 @@ const withLoad = async <T>(target: Target, use: (writes: Step[], probe: Step) =>
       opened.map((connection, i) => named(i === 0 ? 'key set' : 'refresh')?.prepare(target, connection)),
     )
     const [probe, ...writes] = steps.filter(step => step !== undefined)
-    if (!probe) throw new Error('The operations have other names.')
+    if (!probe) throw new Error('No operation is named `key set` or `refresh`.')
     return await use(writes, probe)
   } finally {
     for (const connection of opened) connection.close()

@@ -62,7 +62,7 @@ export const measureRefusals = async (rounds: number): Promise<Refusals> => {
         const began = Bun.nanoseconds()
         const { status, body } = await connection.send(bytes)
         times[kind].push((Bun.nanoseconds() - began) / 1e6)
-        if (status !== 401) throw new Error(`Expected 401 and not ${status}:\n${body.slice(0, 1000)}`)
+        if (status !== 401) throw new Error(`Expected 401, got ${status}:\n${body.slice(0, 1000)}`)
       }
     connection.close()
     return Object.fromEntries(kinds.map(kind => [kind, median(times[kind])])) as Refusals

@@ -80,8 +80,8 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&amp;', '&')
 
 /**
- * Fills in the first form whose method is POST, with the values of the benchmark's user. Skips forms for
- * another account.
+ * Fills in the first form whose method is POST, with the values of the benchmark's user. Skips the form "Not
+ * you?", which changes to another account.
  */
 export const fillForm = (html: string): Form => {
   const forms = html.match(/<form[^>]*method="post"[\s\S]*?<\/form>/gi) ?? []
