@@ -45,8 +45,8 @@ testInChromium(
     const { page } = await enter()
     await page.keyboard.press('/')
     await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
-    // One task closes the dialog and presses the key, so the close event comes after the key event. The
-    // second animation frame comes after both events.
+    // The dialog is closed and the key is pressed in one task. The browser reports the close in a later task,
+    // so the close event comes after the key event. The second animation frame comes after both events.
     await page.evaluate(() => {
       document.querySelector('dialog')?.close()
       document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))

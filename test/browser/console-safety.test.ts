@@ -56,7 +56,8 @@ testInChromium(
     await heading('Grace Example')
     const name = page.getByLabel('First name')
     await name.fill('Kept')
-    // Waits for the lists: a refused request for a list would open the dialog before Enter reaches the form.
+    // Waits until the lists are loaded. A list that is requested after the end of the session would be
+    // refused and open the dialog before Enter reaches the form.
     await page.waitForLoadState('networkidle')
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')

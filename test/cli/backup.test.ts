@@ -173,7 +173,8 @@ describe('backup and restore', () => {
       stderr: expect.stringContaining('The master key does not belong'),
     })
     copyFileSync(join(data_dir, 'master.key'), join(fresh, 'master.key'))
-    // The log of a database that was moved away may still be needed.
+    // When a database is moved away without its write-ahead log, the log may have commits that exist nowhere
+    // else.
     writeFileSync(join(fresh, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(fresh, 'restore', file)).toMatchObject({
       code: 78,

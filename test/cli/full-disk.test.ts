@@ -51,8 +51,8 @@ test('a start on a full disk says where and exits with 78, wherever space runs o
 }, 30_000)
 
 test('with a full disk every command says so, and works again once there is space', async () => {
-  // Each command has its own disk, because a command could use the space in files that a refused command
-  // leaves.
+  // Each command has its own disk. On a shared disk, a refused command could leave files with free space,
+  // which the next command could use.
   const elsewhere = join(folder, 'elsewhere.db')
   const register = ['client', 'create', 'app', '--kind', 'service']
   const rotate = ['keys', 'rotate']
@@ -79,7 +79,8 @@ describe('a server whose log is on a full disk', () => {
     await probe.stop(true)
     const stdout = openSync(log, 'a')
     const child = Bun.spawn([EXECUTABLE, 'serve'], {
-      // The service link of a container causes a warning, which is the first line of the log.
+      // Kubernetes sets `GATEHOUSE_SERVICE_HOST` for a service with the name `gatehouse`. The server warns
+      // about this variable in the first line of the log.
       env: {
         GATEHOUSE_DATA_DIR: mkdtempSync(join(folder, 'data-')),
         GATEHOUSE_PORT: String(port),

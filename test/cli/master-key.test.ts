@@ -75,7 +75,7 @@ test('two processes that finish an interrupted change at once keep the old key o
   const old = `${Buffer.alloc(32, 1).toString('base64')}\n`
   writeFileSync(next, present)
   writeFileSync(file, old)
-  // Both read `master.key.next` before either finishes the change.
+  // Both instances read `master.key.next` before one of them finishes the change.
   const opened = await Promise.allSettled([openInstance(config, silentLog), openInstance(config, silentLog)])
   for (const result of opened) if (result.status === 'fulfilled') await result.value.store.close()
   expect(opened.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled'])

@@ -57,7 +57,7 @@ testOnPostgres(
       stderr: expect.stringContaining('move it away first'),
     })
     renameSync(join(data_dir, 'gatehouse.db'), join(data_dir, 'old.db'))
-    // The log of the old database must not be applied to the new one.
+    // The write-ahead log of the old database must not be applied to the new database.
     writeFileSync(join(data_dir, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(on, 'migrate-to', 'sqlite')).toMatchObject({
       code: 78,

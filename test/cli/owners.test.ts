@@ -40,7 +40,8 @@ test('restore and keys rekey leave files of the owner of the data directory', as
   expect(await run('keys', 'rekey')).toMatchObject({ code: 0, stderr: '' })
   expect(readdirSync(data_dir)).toContain('gatehouse.lock')
   expect(foreign(data_dir)).toEqual([])
-  // A backup belongs to the user who makes it, because it holds all hashes of passwords.
+  // A backup contains all password hashes. It belongs to the user who makes it, even in a folder of another
+  // user.
   const elsewhere = join(folder, 'elsewhere')
   mkdirSync(elsewhere)
   give(elsewhere)

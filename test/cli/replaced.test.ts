@@ -9,7 +9,8 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 for (const [what, change] of [
-  // An upgrade writes the new file beside the old one and renames it.
+  // An upgrade writes the new executable to a file beside the old one, and renames this file over the old
+  // one.
   [
     'replaced',
     (path: string) => {

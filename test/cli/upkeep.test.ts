@@ -128,7 +128,8 @@ describe('keys', () => {
     expect(await published(again)).toEqual(before)
     await stop(again)
 
-    // The state of a change that was interrupted before the files were exchanged.
+    // The state after a change of the key that was interrupted before `master.key.next` replaced
+    // `master.key`.
     const present = readFileSync(file, 'utf8')
     writeFileSync(join(data_dir, 'master.key.next'), present)
     writeFileSync(file, old)

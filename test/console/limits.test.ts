@@ -22,8 +22,8 @@ beforeEach(async () => {
 })
 
 /**
- * Returns a body that has the value at `place`, such as `uris.0`. `*` in a place means the first object of a
- * list. `*` at the end of a place means the text in English. `0` means the first text of a list.
+ * Returns a body that has the value at `place`, such as `uris.0`. `0` is the first text of a list. `*` is the
+ * English text at the end of a place, and the first object of a list anywhere else.
  */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')

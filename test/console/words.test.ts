@@ -18,7 +18,7 @@ const flat = (part: Part, place = ''): [string, string | Record<string, string>]
     : Object.entries(part).flatMap(([name, inner]) => flat(inner, `${place}/${name}`))
 
 const namesIn = (text: string): string[] => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort()
-/** The plural form of an exact number, such as one, may omit the number. */
+/** The plural forms `zero`, `one` and `two` may omit the number. */
 const without = (names: string[], form: string): string[] =>
   /zero|one|two/.test(form) ? names.filter(name => name !== '{count}') : names
 

@@ -14,7 +14,10 @@ import { addClient, addUser } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 
-/** An app that is `ahead` of the time, with a mail, a logout and an event to deliver. */
+/**
+ * Starts an app with a mail, a logout and an event to deliver. Its clock is `ahead` ms fast, until `setBack`
+ * is called.
+ */
 const startAhead = async (ahead: number) => {
   const outcomes: string[] = []
   let isDown = true

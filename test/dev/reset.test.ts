@@ -242,7 +242,8 @@ describe('dev 12: reset', () => {
       await purge(app.context)
       expect(await look()).toEqual(before)
     }
-    // The purge has read its list when the reset comes.
+    // The reset runs after the purge has read which objects were deleted, and before the purge removes their
+    // rows.
     expect((await app.admin('DELETE', `/roles/${editor.id}`)).status).toBe(204)
     const { store } = app.context
     const read: typeof store.read = async fn => {

@@ -42,7 +42,8 @@ test('the prepared rows are those that the default seed writes', async () => {
 })
 
 test('a server with the prepared database has the same contents as a server that applies the seed', async () => {
-  // A copy is not recognized as the default seed, so the services of the admin API apply it.
+  // The prepared rows are used only when no seed is given. A given seed is applied by the services of the
+  // admin API, even if it equals the default seed.
   const applied = await startedWith({ seed: { ...defaultSeed } }, contentOf)
   const prepared = await startedWith({}, contentOf)
   expect(withoutFresh(prepared)).toEqual(withoutFresh(applied))

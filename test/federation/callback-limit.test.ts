@@ -10,8 +10,8 @@ import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './sa
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 
 /**
- * Uses up the network's budget. Sends refused callbacks until the next callback gets 429, then spends the
- * remaining charges of this kind.
+ * Sends invalid callbacks until the network is blocked (429). Then uses up the network's budget for this kind
+ * of work.
  */
 const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {
   for (let i = 0; i < 30; i++) expect(await refused()).toBe(400)

@@ -47,7 +47,8 @@ const claimsFor = async (client: Json, auth: openid.ClientAuth, scope: string, p
 
 test('CLM-08 Grafana: groups and roles by role_attribute_path, from the ID token and from userinfo', async () => {
   // [auth.generic_oauth] scopes = openid profile email groups, groups_attribute_path = groups, use_pkce =
-  // true. role_attribute_path is contains(groups[*], 'grafana-admins') && 'Admin' || 'Viewer', or just role.
+  // true. role_attribute_path is either contains(groups[*], 'grafana-admins') && 'Admin' || 'Viewer', or the
+  // claim role.
   const client = await addClient(app, 'grafana', {
     redirect_uris: ['https://grafana.example/login/generic_oauth'],
     scopes: ['openid', 'profile', 'email', 'groups'],

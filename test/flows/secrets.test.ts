@@ -55,7 +55,7 @@ describe('after every flow at the executable', () => {
       .split('\n')
       .filter(line => line.includes('"event":"request"'))
     expect(logged.length).toBeGreaterThan(walk.answers.length)
-    // The first start prints a set-up link for the operator. The walk uses another one.
+    // The first start prints a set-up link for the operator. The walk uses another link.
     expect(found(walk, server.output())).toEqual([])
     for (const [name, content] of files(server)) expect([name, found(walk, content)]).toEqual([name, []])
     const digests = files(server).find(([name]) => name === 'gatehouse.db')?.[1]

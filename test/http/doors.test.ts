@@ -58,7 +58,7 @@ const wrong = (tenant: Tenant) => ({ client_id: `web-${tenant}`, client_secret: 
 interface Door {
   /** Number of requests from one network that are served before a refusal. */
   served: number
-  /** The charged kinds of work. */
+  /** The kinds of work for which a request is charged. */
   kinds: (keyof typeof RESERVED)[]
   /** True for an endpoint to which browsers send their cookies. */
   isForBrowsers?: true
@@ -158,8 +158,8 @@ const servedOf = async ({ ask }: Door, ip: string, tenant: Tenant, most: number)
 }
 
 /**
- * Uses up one organization's share of this kind of work from many networks; the reserve of other
- * organizations remains.
+ * Uses up the organization's budget for this kind of work from many networks. A new network still has its
+ * reserved units, and other organizations still have their whole budgets.
  */
 const exhaust = (kind: ChargeKind, tenant: Tenant) => {
   for (let i = 0; i < 2_000; i++)
@@ -205,7 +205,7 @@ for (const [name, door] of Object.entries(doors)) {
     test(`H-23 ${name}: a device on which a user of the organization signed in is served when its network is blocked`, async () => {
       const [known, foreign] = [await deviceOf('a'), await deviceOf('b')]
       const ip = `198.51.100.${network}`
-      // A form is posted from a login page that was opened before.
+      // If the endpoint takes a form, each device has to open the login page before the network is blocked.
       for (const device of [known, foreign, 'made-up']) await door.ask(ip, 'a', device)
       if (door.served < 1_000) await servedOf(door, ip, 'a', door.served)
       for (const kind of door.kinds) spend(kind, ip, 'a')
@@ -218,7 +218,7 @@ for (const [name, door] of Object.entries(doors)) {
 
   for (const kind of door.kinds)
     test(`many networks at ${name} (${kind}): a new one has its reserve, another tenant all of its own`, async () => {
-      // The login page of a form is opened first, which uses one commit of the reserve.
+      // A form is posted from a login page. Opening this page uses one of the network's reserved commits.
       const isForm = /POST .*(login|passkey|reset)/.test(name)
       if (isForm)
         await Promise.all([loginPage(`203.0.113.${network}`, 'a'), loginPage(`192.0.2.${network}`, 'b')])

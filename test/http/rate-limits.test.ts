@@ -44,7 +44,7 @@ test('many networks use up the bucket of one organization; a new network has its
   const { taken, advance } = server()
   let spent = 0
   for (let i = 0; i < 50; i++) spent += taken(60, `198.51.100.${i}`, 'a')
-  // The reserve of 3 for each of the 50 networks, plus the 400 of the organization.
+  // Each of the 50 networks has 3 reserved units, and the organization has 400.
   expect(spent).toBe(550)
   expect([taken(60, '192.0.2.1', 'a'), taken(60, '192.0.2.2', 'b')]).toEqual([3, 40])
   advance(9_000)
@@ -55,7 +55,7 @@ test('H-23 the networks of one IPv6 site share one reserve, and none is refused 
   const { taken } = server()
   let spent = 0
   for (let i = 0; i < 200; i++) spent += taken(3, `2001:db8:0:${i.toString(16)}::1`, 'a')
-  // The reserve of 3 for the whole site, plus the 400 of the organization.
+  // The whole site has 3 reserved units, and the organization has 400.
   expect(spent).toBe(403)
   expect([taken(60, '2001:db8:0:ffff::1', 'b'), taken(3, '2001:db8:1::1', 'a')]).toEqual([40, 3])
 })

@@ -148,7 +148,10 @@ describe('CMD-09 a client whose metadata document names keys signs an assertion'
   })
 })
 
-/** One code for all refused assertions: the assertion is checked first, so the code stays unused. */
+/**
+ * All refused assertions are sent with one authorization code. The server checks the assertion first, so a
+ * refused assertion leaves the code unused.
+ */
 const client = keyed()
 const fields = await codeOf(client)
 

@@ -55,7 +55,8 @@ test('a backup removes files that no process writes to, and no other', async () 
   await ended.exited
   const live = partial('00', process.pid)
   partial('01', ended.pid)
-  // A file from before the start of the server, whose process id is now that of another process.
+  // A file that an earlier process left before the start of this server. Its name has the id of that process,
+  // which this server has now.
   utimesSync(join(folder, partial('02', process.pid)), 1, 1)
   expect((await app.admin('GET', '/backups')).body).toEqual({ running: true, data: [] })
   expect((await app.admin('POST', '/backups')).status).toBe(202)
@@ -78,11 +79,11 @@ if (isPostgres)
       })
     const at = (method: string) => adminCall(call, token, method, '/backups')
     const folder = join(data_dir, 'backups')
-    // The first call gets a token, which is an event, too.
+    // The first call also requests a token, which records an event.
     expect((await one.admin('GET', '/backups')).body).toEqual({ running: false, data: [] })
     await one.events()
     const sql = new SQL({ url: path, max: 1 })
-    // The copy waits for this table.
+    // The backup waits until this table is unlocked.
     await sql.begin(async tx => {
       await tx.unsafe('LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE')
       expect((await one.admin('POST', '/backups')).body).toEqual({ running: true, data: [] })

@@ -76,7 +76,7 @@ testWith('faketime', library)(
     }
 
     // After a step of an hour, values with a lifetime of ten minutes have expired, but the session has not.
-    // After the step back, a token that was issued in between is not valid yet.
+    // After the step back, a token that was issued between the two steps is not valid yet.
     const first = tokens.access_token
     step(3_600)
     expect(await isGood(first)).toBe(false)

@@ -24,7 +24,7 @@ const folder = (): string => {
 }
 const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret: SECRET }
 
-/** Requests a token, whose event is a write. */
+/** Requests a token. The server writes an event for each token. */
 const askToken = async (server: Running) => {
   const answer = await remote(server).call('/oauth/token', {
     method: 'POST',
@@ -169,7 +169,7 @@ testWithFaults(
       using disk = await faultyDisk(dir)
       await using server = await serveExecutable({ ...disk.env, GATEHOUSE_LOG_LEVEL: 'warn' }, dir)
       disk.set('slow sync', ms)
-      // The first write creates the log's file, which takes several syncs.
+      // The first write creates the file of the write-ahead log, which takes several syncs.
       await askToken(server)
       const before = recorded(dir)
       const writes: number[] = []
@@ -195,7 +195,8 @@ testWithFaults(
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
       expect(longest).toBeLessThan(5_000)
-      // In that time the disk can do only half as many syncs, so several writes shared a sync.
+      // In this time the disk can do at most half as many syncs as the number of writes that is expected
+      // here. Several writes therefore shared a sync.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',

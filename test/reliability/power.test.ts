@@ -15,7 +15,8 @@ import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 
-// The files are in memory; the recorded log decides which syncs count.
+// The files are in memory, where a sync has no effect. The test derives the state after a power cut from the
+// recorded log.
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-power-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
@@ -181,7 +182,7 @@ testWithFaults(
       'R-03',
       `${CUTS} power cuts in ${entries} recorded writes and syncs, up to ${answered} answers: none lost`,
     )
-    // The model detects a loss: without syncs, writes are lost.
+    // Shows that the test detects losses: a writer that does not sync loses writes or breaks the database.
     const careless = await cutPower(false, 8)
     expect(careless.lost.length + careless.broken.length).toBeGreaterThan(0)
   },

@@ -63,7 +63,8 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // The redemption before the kill may have been committed, so at most one of these two succeeds.
+          // If the redemption before the kill was committed, neither of these two succeeds. If it was not,
+          // one of them does.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

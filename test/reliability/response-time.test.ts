@@ -172,7 +172,7 @@ type Samples = Map<string, Sample[]>
 const measure = async (endpoint: Endpoint, samples: Samples, rounds: number): Promise<void> => {
   const states = Object.entries(endpoint.states)
   for (let round = 0; round < rounds; round++) {
-    // A day ends the waits caused by failures of the previous round.
+    // After a day, failures of the previous round no longer cause a wait.
     app.clock.advance(DAY)
     for (let i = 0; i < states.length; i++) {
       const place = (i + round) % states.length

@@ -82,7 +82,7 @@ const refusals: Case[] = Object.entries(bad).map(([name, { is, claims, header, t
 export const logouts: readonly Case[] = [
   ...refusals,
   {
-    name: 'SDK-30 logout: a good token ends the sessions and is answered 200, not to be stored',
+    name: 'SDK-30 logout: a good token ends the sessions, and the answer is 200 with no-store',
     async run({ issuer, receiver }) {
       const { post, ended } = await receiver()
       for (const claims of [{ sid: 's' }, { sub: undefined, sid: 's' }, { sid: undefined }]) {
@@ -107,7 +107,7 @@ export const logouts: readonly Case[] = [
     },
   },
   {
-    name: 'SDK-30 logout: other fields of the form are ignored, and a framework may have read it',
+    name: 'SDK-30 logout: other fields of the form are ignored, and a framework may parse the form first',
     async run({ issuer, receiver }) {
       const { post, ended } = await receiver()
       const form = async () => new URLSearchParams({ a: 'b', logout_token: await issuer.logoutToken() })
@@ -144,7 +144,7 @@ export const logouts: readonly Case[] = [
     },
   },
   {
-    name: 'SDK-32 logout: the same token is refused again, a repeated delivery is not',
+    name: 'SDK-32 logout: a token is refused the second time, the new token of a repeated delivery is accepted',
     async run({ clock, issuer, receiver }) {
       const target = await receiver()
       const token = await issuer.logoutToken({ jti: 'one' })
@@ -156,7 +156,7 @@ export const logouts: readonly Case[] = [
     },
   },
   {
-    name: 'SDK-32 logout: processes that share a store refuse what another has seen',
+    name: 'SDK-32 logout: processes that share a store refuse a token that another process has seen',
     async run({ issuer, receiver }) {
       const keys = new Map<string, number>()
       const seen = {
@@ -185,7 +185,7 @@ export const logouts: readonly Case[] = [
     },
   },
   {
-    name: 'SDK-33 logout: without keys it is 503, so that the server tries again',
+    name: 'SDK-33 logout: without keys the answer is 503, so that the server tries again',
     async run({ issuer, receiver }) {
       const { post, ended, refused } = await receiver()
       issuer.intercept = dead
@@ -195,7 +195,7 @@ export const logouts: readonly Case[] = [
     },
   },
   {
-    name: 'SDK-33 logout: a failing application is no 400, and gets the repeated delivery',
+    name: 'SDK-33 logout: an error of the application is thrown, and the repeated delivery is accepted',
     async run({ clock, issuer, sdk }) {
       let calls = 0
       const { receive } = sdk.logout.createLogoutReceiver({

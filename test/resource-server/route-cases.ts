@@ -75,7 +75,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'SDK-09 roles requires all of the list; anyRole requires one of it, and refuses all with an empty list',
+    name: 'SDK-09 roles requires all roles of the list; anyRole requires one of them, so an empty list refuses every token',
     async run({ issuer, route }) {
       const clerk = await issuer.token({ roles: ['user', 'clerk'] })
       const status = async (rules: Rules) => (await (await route({ rules }))(clerk)).status
@@ -114,7 +114,7 @@ export const rights: Case[] = [
     },
   },
   {
-    name: 'SDK-07 optional: absent passes without claims, good passes with them, bad is 401',
+    name: 'SDK-07 optional: no token passes without claims, a good token passes with claims, a bad token is 401',
     async run({ issuer, route }) {
       const ask = await route({ rules: { optional: true, roles: ['user'] } })
       same(accepted(await ask()), null)

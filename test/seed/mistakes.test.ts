@@ -171,7 +171,8 @@ describe('a file with mistakes is refused completely', () => {
       (await refusal(() => apply(app, seed, options))).map(({ path }: Json) => path)
     const [type, name, grant] = ['clients[1].type', 'clients[3]', 'clients[0].grant_types']
     expect(await paths({ users: [carol], clients })).toEqual([type, name, 'users[0].roles', grant])
-    // The role is in the file, so only the mistake in the role is reported, and nothing is pruned.
+    // This file has the role `ghost`, so the user's reference to it is valid and only the role's permission
+    // is reported. A refused apply prunes nothing.
     const roles = [{ name: 'ghost', permissions: ['fly'] }]
     expect(await paths({ roles, users: [carol], clients }, { prune: true })).toEqual([
       'roles[0].permissions[0]',

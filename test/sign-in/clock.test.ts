@@ -40,7 +40,7 @@ test.each([
   app.clock.advance(-HOUR)
   expect((await redeem(app, spa, 'unknown')).status).toBe(400)
   expect((await redeem(app, spa, code)).status).toBe(200)
-  // A block of the present is not lifted.
+  // Failures that are counted after the clock is set back still block the network.
   for (let i = 0; i < 30; i++) await redeem(app, spa, 'unknown')
   expect((await redeem(app, spa, 'unknown')).status).toBe(429)
   app.clock.advance(60_000)

@@ -65,9 +65,9 @@ interface Plan {
 }
 
 /**
- * Returns the engine's plans of these statements, independent of parameters. PostgreSQL sorts when it expects
- * few rows. Its plan for thousands of rows shows that an index can be used, but not which index it uses for a
- * million rows.
+ * Returns the engine's plans of these statements, independent of parameters. When PostgreSQL expects few
+ * rows, it may sort them instead of reading them in the order of an index. Its plan for thousands of rows
+ * shows that an index can be used, but not which index it uses for a million rows.
  */
 export const plansOf = async (path: string, texts: string[]): Promise<Plan[]> => {
   if (!isPostgres) {

@@ -6,7 +6,10 @@ import { openThread } from '#src/tokens/signing-thread.ts'
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const isGood = (signature: string, input: string) => verifyWith(publicKey, 'RS256', input, signature)
 
-/** Returns a thread that is ready. Signs until then, because the first signatures start the thread. */
+/**
+ * Returns a thread that is ready. The first signatures start the thread, so this function signs until the
+ * thread is ready.
+ */
 const startedThread = async () => {
   const thread = openThread({ cores: 2 })
   for (let i = 0; !thread.isReady(); i++) {

@@ -375,7 +375,8 @@ testOnPostgres('WHK-13 an event of a transaction that is still open is waited fo
   const copy = columns.replace('id, type', "'evt_held', type")
   const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
   await sql.begin(async held => {
-    // Counters have a row for each slot, and each copy has its own slots.
+    // Triggers count events in a row of the slot. In a slot of its own, this open transaction does not block
+    // the writes of the app.
     await held.unsafe("SET LOCAL gatehouse.slot = '99'")
     await held.unsafe(`INSERT INTO events (${columns}) SELECT ${copy} FROM (${source}) AS one`)
     await addUser(own, 'bob')

@@ -97,13 +97,15 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     store: Object.assign(Object.create(store), { read }),
   })
   const isIdle = () => store.read(async q => (await q.select().from(q.tables.webhooks))[0]?.idle)
-  // The first poll wakes all webhooks without reading their filters, so it has to be over.
+  // Waits until the first poll is over and the first event causes a read of the filters. The first poll wakes
+  // all webhooks without reading their filters.
   let before = 0
   await until(async () => {
     await addUser(app, `user${before++}`)
     return loads.length > 0
   })
-  // The clock moves because a turn waits a second for events of transactions that were open.
+  // If a transaction is open, the webhook's next turn comes a second later by the app's clock. The clock
+  // therefore has to move.
   await until(async () => {
     app.clock.advance(5)
     return receiver.received.length === before && (await isIdle()) === true
@@ -192,7 +194,8 @@ testOnPostgres('WHK-18 two copies of a running server deliver each event once, i
   await create(one, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
   const stops = apps.map(({ context }) => startWebhookDelivery(context))
   for (let i = 0; i < 10; i++) await Promise.all([addUser(one, `ada${i}`), addUser(other, `bob${i}`)])
-  // The clocks move because a turn waits a second for events of transactions that were open.
+  // If a transaction is open, the webhook's next turn comes a second later by the apps' clocks. The clocks
+  // therefore have to move.
   await until(() => {
     for (const { clock } of apps) clock.advance(5)
     return receiver.received.length >= 20

@@ -38,7 +38,7 @@ describe('the next step of a login', () => {
   const key: FactorType[] = ['passkey']
   const both: FactorType[] = ['totp', 'passkey']
   test.each([
-    // acr, factors, wanted, required -> what, up to which level
+    // acr, factors, wanted, required -> what is due, level that the next factor has to reach
     ['1', none, 0, 1, 'nothing', 1],
     ['1', none, 1, 1, 'nothing', 1],
     ['1', none, 0, 2, 'enrol', 2],
