@@ -298,4 +298,12 @@ describe('requests', () => {
       expect(JSON.stringify(answer.body.details)).toContain('unheard_of')
     }
   })
+
+  test('API-06 every query is closed: an unknown parameter is refused by name', async () => {
+    for (const { key, method, path } of operations) {
+      const { status, body } = await app.admin(method, `${path.replace(/\{\w+\}/g, 'x')}?unheard_of=1`, {})
+      const fields = body?.details?.map(({ field }: Json) => field)
+      expect([key, status, fields]).toEqual([key, 422, expect.arrayContaining(['unheard_of'])])
+    }
+  })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { refused } from '#test/support/callers.ts'
 import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import { addUser, authorizeUrl, codeRow, logInTo, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
@@ -67,6 +68,16 @@ describe('several factors', () => {
     expect(await app.events()).toEqual([])
     expect((await rows('factors')).find(({ id }) => id === theirs?.id)).toEqual(theirs)
     expect(user.id).not.toBe(other.user.id)
+  })
+
+  test('are kept when a call that removes them has a mistyped query', async () => {
+    const { user } = await withTotp()
+    const mine = async () => (await rows('factors')).filter(({ user_id }) => user_id === user.id)
+    const before = await mine()
+    await app.events()
+    const path = `/users/${user.id}/factors?factor_id=${before[0]?.id}`
+    expect(refused(await app.admin('DELETE', path))).toEqual(['factor_id'])
+    expect([before.length, await mine(), await app.events()]).toEqual([1, before, []])
   })
 
   test('an earlier login by password proves a factor before another is added', async () => {

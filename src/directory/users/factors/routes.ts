@@ -47,7 +47,7 @@ const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.outp
 
 const ListFactors = listQuery({})
 
-const RemoveFactors = z.object({
+const RemoveFactors = z.strictObject({
   only_way_in: switched
     .optional()
     .describe(
