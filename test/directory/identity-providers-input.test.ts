@@ -101,6 +101,22 @@ describe('IDP-01 422 names the field', () => {
     ])
   })
 
+  test('a stored http address is kept when outbound_allow no longer names it', async () => {
+    await create(app, PATH, { ...oidc, issuer: 'http://idp.internal' })
+    await app.events()
+    Object.assign(app.context.config, { outbound_allow: [] })
+    const put = (body: Json) => app.admin('PUT', `${PATH}/corp`, { client_secret: SECRET, ...body })
+    expect(refused(await put({ enabled: false, issuer: 'http://idp.internal/new' }))).toEqual(['issuer'])
+    expect(await put({ enabled: false })).toMatchObject({
+      status: 200,
+      body: { enabled: false, issuer: 'http://idp.internal' },
+    })
+    expect((await app.admin('GET', `${PATH}/corp`)).body.enabled).toBe(false)
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.fields])).toEqual([
+      ['identity_provider.updated', ['enabled']],
+    ])
+  })
+
   test('H-15 plain http and private addresses are allowed only for the configured organization', async () => {
     const { id } = await addOrganization(app, 'acme')
     const theirs = { ...oidc, organization_id: id, issuer: 'http://idp.internal' }

@@ -31,10 +31,19 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
   return { settings: result.data, whole, problems }
 }
 
-/** Returns a problem for each plain http address whose host and port are missing from `outbound_allow`. */
-export const addressProblems = ({ config }: Core, organization: CalledFor, given: GivenSettings): Detail[] =>
+/**
+ * Returns a problem for each plain http address whose host and port are missing from `outbound_allow`. A
+ * stored address passes, because it may be older than the list. Gatehouse calls no http address outside it.
+ */
+export const addressProblems = (
+  { config }: Core,
+  organization: CalledFor,
+  given: GivenSettings,
+  before: GivenSettings = {},
+): Detail[] =>
   Object.entries(given).flatMap(([field, value]) => {
-    const url = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) ? URL.parse(String(value)) : null
+    const isAddress = /^(?:issuer|\w+_endpoint|\w+_url)$/.test(field) && value !== before[field]
+    const url = isAddress ? URL.parse(String(value)) : null
     return url?.protocol === 'http:' && !isAllowed(config, url, organization)
       ? [
           {

@@ -230,7 +230,7 @@ export const judgeChange = async (
       ...roles.problems,
       ...document.problems,
       ...problems,
-      ...addressProblems(context, organization, whole),
+      ...addressProblems(context, organization, whole, { ...provider.settings }),
       ...secretProblems(provider, given, whole),
     ],
   }
