@@ -13,6 +13,7 @@ const acme = await addOrganization(app, 'acme', {
     user_attributes: [
       { name: 'phone_number', label: 'Phone <b>', type: 'string', ...own, searchable: true },
       { name: 'desk', type: 'integer', ...own },
+      { name: 'ratio', type: 'number', ...own },
       { name: 'parking', type: 'boolean', ...own },
       { name: 'teams', type: 'array', visible: 'user' },
       { name: 'grade', type: 'string' },
@@ -45,7 +46,7 @@ test('ATT-12 the profile page shows what users see, escapes it and changes what 
   expect(page.html).toContain('red, blue')
   for (const text of ['secret', 'unshown', 'grade', 'free']) expect(page.html).not.toContain(text)
   const { fields } = formOf(page, PAGE)
-  expect(fields.attributes).toBe('attribute.phone_number attribute.desk attribute.parking')
+  expect(fields.attributes).toBe('attribute.phone_number attribute.desk attribute.ratio attribute.parking')
   const change = { ...fields, 'attribute.phone_number': ' +44 1 ', 'attribute.desk': '12' }
   expect((await browser.post(PAGE, change)).location).toBe(`${PAGE}?notice=saved`)
   const after = {
@@ -92,6 +93,7 @@ test('ATT-12 a wrong value is marked, and nothing is saved', async () => {
     ['desk', 'x'],
     ['desk', '1.5'],
     ['desk', '1e3'],
+    ['ratio', '9999999999999999'],
     ['phone_number', 'x'.repeat(1025)],
     ['phone_number', 'a\u202eb'],
   ]) {

@@ -23,7 +23,16 @@ test('ATT-14 a client has attributes, which a PUT replaces and an export has', a
     { plan: 'silver' },
   ])
   const keys = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`k${i}`, 1]))
-  for (const wrong of ['x', [], keys, JSON.parse('{"__proto__":{}}'), { a: 'x'.repeat(65_536) }, { a: '\0' }])
+  const number = { a: [{ b: 9007199254740992 }] }
+  for (const wrong of [
+    'x',
+    [],
+    keys,
+    JSON.parse('{"__proto__":{}}'),
+    { a: 'x'.repeat(65_536) },
+    { a: '\0' },
+    number,
+  ])
     expect(refused(await app.admin('PUT', '/clients/web', { attributes: wrong }))).toEqual(['attributes'])
   expect((await app.admin('GET', '/clients/web')).body.attributes).toEqual({ plan: 'silver' })
 })

@@ -59,6 +59,21 @@ describe('O-57', () => {
   })
 })
 
+test('a number in attributes that may lose digits is refused, and nothing is stored', async () => {
+  const send = (number: string) =>
+    post(JSON.stringify(alice).replace(/}$/, `,"attributes":{"a":[{"b":${number}}]}}`))
+  for (const number of ['1e999', '-1e999', '12345678901234567890', '9007199254740992', '-9007199254740992'])
+    expect([number, refused(await send(number))]).toEqual([number, ['attributes']])
+  expect(await stored()).toEqual([])
+  await app.events()
+  const { id } = (await send('-9007199254740991')).body
+  expect((await app.admin('GET', `/users/${id}`)).body.attributes).toEqual({
+    a: [{ b: Number.MIN_SAFE_INTEGER }],
+  })
+  expect(refused(await app.admin('PUT', `/users/${id}`, '{"attributes":{"a":1e16}}'))).toEqual(['attributes'])
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
+})
+
 describe('O-58 hostile text is refused in every field of a user, and nothing is stored', () => {
   const hostile = [
     '\u0000',

@@ -13,7 +13,7 @@ import {
   stored,
   times,
 } from '#src/directory/fields.ts'
-import { FreeAttributes } from '#src/directory/users/schema.ts'
+import { FreeAttributes } from '#src/directory/users/free-attributes.ts'
 import { example } from '#src/http/example.ts'
 import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'

@@ -1,7 +1,7 @@
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { AttributeField } from '#src/pages/data.ts'
 import { attributeProblem, ownAttribute } from './attributes.ts'
-import { freeAttributesProblem } from './schema.ts'
+import { freeAttributesProblem } from './free-attributes.ts'
 
 type Attributes = Record<string, unknown>
 
@@ -40,8 +40,8 @@ export const attributeFields = (
     }
   })
 
-// At most 16 digits on each side of the point, because a JavaScript number keeps about 16 digits.
-const NUMBER = /^[+-]?\d{1,16}(\.\d{1,16})?$/
+// At most 15 digits before the point, because a JavaScript number keeps every whole number of 15 digits.
+const NUMBER = /^[+-]?\d{1,15}(\.\d{1,16})?$/
 
 const readValue = ({ type }: UserAttribute, text: string | undefined): unknown => {
   if (type === 'boolean') return text === 'true'

@@ -15,6 +15,7 @@ import { example } from '#src/http/example.ts'
 import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { iso, isPlain } from '#src/lib/text.ts'
+import { FreeAttributes } from './free-attributes.ts'
 import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
 
@@ -48,65 +49,6 @@ const RoleNames = set(line(128), 100)
   .describe(
     'Names of the roles that the user holds directly, sorted. Roles of groups apply too, but are not listed here.',
   )
-
-/**
- * Maximum bytes of attributes as JSON. Attributes are read with their user, so a page of 100 users has at
- * most 6.25 MiB of them.
- */
-const ATTRIBUTES_BYTES = 64 * 1024
-/**
- * Maximum levels of nesting in attributes. This is below the 64 levels of a request body, so a client can
- * send back each user that it has read.
- */
-const ATTRIBUTES_DEPTH = 16
-/**
- * Maximum number of values in attributes. Each value takes at least two bytes, including its comma, so
- * attributes with more values exceed `ATTRIBUTES_BYTES`.
- */
-const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
-const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
-
-/**
- * Returns why a JSON value is refused as attributes. The function does not recurse, because an attacker
- * chooses the depth.
- */
-export const freeAttributesProblem = (root: unknown): string | undefined => {
-  if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
-  let level: object[] = [root]
-  let values = 0
-  for (let depth = 1; level.length > 0; depth++) {
-    if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
-    const next: object[] = []
-    // The keys of an array are read one by one, because a list of all keys would cost more than the check.
-    for (const node of level)
-      for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
-        const value: unknown = node[key as keyof typeof node]
-        if (++values > ATTRIBUTES_VALUES) return ATTRIBUTES_TOO_LARGE
-        if (key === '__proto__') return 'The name __proto__ is not allowed.'
-        if ((typeof key === 'string' && !isPlain(key)) || (typeof value === 'string' && !isPlain(value)))
-          return 'Control characters are not allowed, except tabs and line feeds.'
-        if (typeof value === 'object' && value !== null) next.push(value)
-      }
-    level = next
-  }
-  return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
-}
-
-/**
- * Key-value pairs of any shape. `z.record` is unsuitable: it copies key by key, and drops `__proto__` without
- * an error.
- */
-export const FreeAttributes = z
-  .custom<Record<string, unknown>>()
-  .superRefine((value, issues) => {
-    const message = freeAttributesProblem(value)
-    if (message) issues.addIssue({ code: 'custom', message })
-  })
-  .meta({
-    type: 'object',
-    additionalProperties: true,
-    description: 'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object.',
-  })
 
 /** Fields that a PUT may change. */
 export const writable = {

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { isPlain } from '#src/lib/text.ts'
+
+/**
+ * Maximum bytes of attributes as JSON. Attributes are read with their user, so a page of 100 users has at
+ * most 6.25 MiB of them.
+ */
+const ATTRIBUTES_BYTES = 64 * 1024
+/**
+ * Maximum levels of nesting in attributes. This is below the 64 levels of a request body, so a client can
+ * send back each user that it has read.
+ */
+const ATTRIBUTES_DEPTH = 16
+/**
+ * Maximum number of values in attributes. Each value takes at least two bytes, including its comma, so
+ * attributes with more values exceed `ATTRIBUTES_BYTES`.
+ */
+const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
+const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
+
+/**
+ * Returns why a JSON value is refused as attributes. The function does not recurse, because an attacker
+ * chooses the depth.
+ */
+export const freeAttributesProblem = (root: unknown): string | undefined => {
+  if (typeof root !== 'object' || root === null || Array.isArray(root)) return 'A JSON object.'
+  let level: object[] = [root]
+  let values = 0
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
+    const next: object[] = []
+    // The keys of an array are read one by one, because a list of all keys would cost more than the check.
+    for (const node of level)
+      for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
+        const value: unknown = node[key as keyof typeof node]
+        if (++values > ATTRIBUTES_VALUES) return ATTRIBUTES_TOO_LARGE
+        if (key === '__proto__') return 'The name __proto__ is not allowed.'
+        if ((typeof key === 'string' && !isPlain(key)) || (typeof value === 'string' && !isPlain(value)))
+          return 'Control characters are not allowed, except tabs and line feeds.'
+        if (typeof value === 'object' && value !== null) next.push(value)
+      }
+    level = next
+  }
+  return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
+}
+
+const NUMBER_TOO_LARGE = 'A number beyond 9007199254740991 may lose digits. Send it as a text.'
+
+/**
+ * True when the value has no number that may lose digits: `JSON.parse` reads `12345678901234567890` as
+ * 12345678901234567000, and `1e999` as Infinity. Pages do not call the function, because a user could not
+ * remove such a number, which an earlier version has stored. A page itself accepts no number of this size.
+ */
+const keepsDigits = (value: unknown): boolean => {
+  if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER
+  return typeof value !== 'object' || value === null || Object.values(value).every(keepsDigits)
+}
+
+/**
+ * Key-value pairs of any shape. `z.record` is unsuitable: it copies key by key, and drops `__proto__` without
+ * an error.
+ */
+export const FreeAttributes = z
+  .custom<Record<string, unknown>>()
+  .superRefine((value, issues) => {
+    const message = freeAttributesProblem(value) ?? (keepsDigits(value) ? undefined : NUMBER_TOO_LARGE)
+    if (message) issues.addIssue({ code: 'custom', message })
+  })
+  .meta({
+    type: 'object',
+    additionalProperties: true,
+    description:
+      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object. A number beyond 9007199254740991 is refused, because it may lose digits.',
+  })
