@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { parseSeed } from '#src/seed/read.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
 import { hearStatements } from '#test/support/statements.ts'
@@ -134,6 +134,27 @@ test('RES-10 changes are recorded, and a deleted client is gone from every API',
   await app.admin('DELETE', `/apis/${api.id}`)
   expect((await app.events()).map(({ type }) => type)).toEqual(['api.deleted'])
   expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)
+})
+
+test('RES-09 an API may keep a role that was deleted, but not get another unknown one', async () => {
+  const role = await create(app, '/roles', { name: 'clerk', permissions: [] })
+  const identifier = 'https://orders.example'
+  const scopes = [scope('orders.refund', 'clerk')]
+  const api = await create(app, '/apis', { identifier, name: 'Orders', scopes })
+  await app.admin('DELETE', `/roles/${role.id}`)
+  await app.events()
+  const change = (body: object) => app.admin('PUT', `/apis/${api.id}`, body)
+  const more = [scope('orders.read'), ...api.scopes]
+  const changed = await change({ ...api, name: 'Our orders', scopes: more })
+  expect([changed.status, changed.body.scopes.map(({ role }: Json) => role)]).toEqual([200, [null, 'clerk']])
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+    ['api.updated', { identifier, name: 'Our orders', fields: ['name', 'scopes'] }],
+  ])
+  const { status, body } = await change({ scopes: [...api.scopes, scope('orders.delete', 'nobody')] })
+  expect([status, body.details.map(({ field }: Json) => field)]).toEqual([422, ['scopes.1.role']])
+  expect((await app.admin('GET', `/apis/${api.id}`)).body).toEqual(changed.body)
+  expect((await change({ scopes: [scope('orders.read')] })).status).toBe(200)
+  expect((await change({ scopes })).status).toBe(422)
 })
 
 test('RES-10 the deletion of a client reads the APIs of its organization only', async () => {

@@ -46,14 +46,18 @@ const PARTS_BYTES = 128 * 1024
 
 type Parts = Partial<Pick<Api, 'scopes' | 'clients' | 'served_by'>>
 
+const rolesOf = ({ scopes = [] }: Parts): string[] => scopes.flatMap(({ role }) => role ?? [])
+
 /**
  * Returns the problems of scopes, roles and clients. Roles and clients must belong to the API's organization,
- * so that no tenant grants rights at another tenant's API.
+ * so that no tenant grants rights at another tenant's API. The roles of `before` are stored already and are
+ * not checked, because a deleted role must not prevent other changes.
  */
 const partProblems = async (
   q: Queries,
   organization_id: OrganizationId,
   { scopes = [], clients = [], served_by = [] }: Parts,
+  before: Parts = {},
 ): Promise<Detail[]> => {
   const problems: Detail[] = []
   if (Buffer.byteLength(JSON.stringify([scopes, clients, served_by])) > PARTS_BYTES)
@@ -63,8 +67,10 @@ const partProblems = async (
   const names = scopes.map(({ name }) => name)
   if (new Set(names).size < names.length)
     problems.push(problem('scopes', 'repeated', 'Two scopes have the same name.'))
-  const wanted = scopes.flatMap(({ role }) => role ?? [])
-  const roles = new Set((await rolesNamed(q, organization_id, wanted)).map(({ name }) => name))
+  const stored = rolesOf(before)
+  const wanted = rolesOf({ scopes }).filter(name => !stored.includes(name))
+  const found = (await rolesNamed(q, organization_id, wanted)).map(({ name }) => name)
+  const roles = new Set([...stored, ...found])
   for (const [i, { role }] of scopes.entries())
     if (role !== null && !roles.has(role))
       problems.push(problem(`scopes.${i}.role`, 'unknown_role', 'The organization has no such role.'))
@@ -170,7 +176,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by:
   const changed = { ...api, ...given } as Api
   const problems = [
     ...readOnlyProblems(fields, writable),
-    ...(await partProblems(q, api.organization_id, changed)),
+    ...(await partProblems(q, api.organization_id, changed, api)),
   ]
   return { api: changed, fields, problems }
 }
