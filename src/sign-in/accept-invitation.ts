@@ -2,16 +2,15 @@ import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { mayActOn } from '#src/directory/access.ts'
 import { joinGroup } from '#src/directory/groups/service.ts'
-import { givenBy, groupsOf, inviterOf } from '#src/directory/invitations/service.ts'
+import { givenBy, groupsOf, inviterOf, judgeAcceptance } from '#src/directory/invitations/rules.ts'
 import { findOpenInvitation, type Invitation, useInvitation } from '#src/directory/invitations/store.ts'
 import { findOrganization, type Organization, readOrganization } from '#src/directory/organizations/store.ts'
 import { mayRegister, needsApproval, recordRegistration } from '#src/directory/registrations/service.ts'
-import { listFactors } from '#src/directory/users/factors/store.ts'
 import { costOf, rememberCost } from '#src/directory/users/hash-costs.ts'
 import { changedAt, hashPassword } from '#src/directory/users/password.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { createUser } from '#src/directory/users/service.ts'
-import { findUser, rolesNamed, saveUser, type UserRow } from '#src/directory/users/store.ts'
+import { rolesNamed, saveUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
@@ -32,10 +31,8 @@ export interface Found {
 }
 
 /**
- * Returns the open invitation with this `link_hash`. An invitation is refused when its creator may no longer
- * grant its roles and groups. It is also refused when the user who was created with it is disabled, already
- * has a credential or now has another address. An old link must not open an account that is in use. A
- * registration is refused when the address may no longer register.
+ * Returns the open invitation with this `link_hash`. An invitation is refused when `judgeAcceptance` finds an
+ * obstacle, and a registration also when the address may no longer register.
  *
  * @throws PageError 410
  */
@@ -43,24 +40,12 @@ export const findInvited = async (context: Context, q: Queries, link_hash: Secre
   const invitation = await findOpenInvitation(q, link_hash, context.clock.now())
   const organization = invitation && (await findOrganization(context.store, invitation.organization_id))
   if (!organization) throw gone()
-  const { user_id, email } = invitation
-  if (invitation.is_registration && !mayRegister(context, organization, email ?? '')) throw gone()
-  const user = user_id ? await findUser(q, organization.id, user_id) : undefined
-  if (user_id && !(user?.enabled && user.email === email && (await isWithoutCredential(q, user))))
-    throw gone()
-  try {
-    mayActOn(await inviterOf(q, invitation), await givenBy(q, invitation))
-  } catch (error) {
-    refuse(error)
-  }
+  const { is_registration, email } = invitation
+  if (is_registration && !mayRegister(context, organization, email ?? '')) throw gone()
+  const { user, obstacle } = await judgeAcceptance(q, invitation)
+  if (obstacle) throw gone()
   return { invitation, organization, user }
 }
-
-const isWithoutCredential = async (
-  q: Queries,
-  { id, password_hash, last_login }: UserRow,
-): Promise<boolean> =>
-  password_hash === null && last_login === null && (await listFactors(q, id)).length === 0
 
 /**
  * Replaces a 403 by a 410, and throws any other error unchanged. A 403 means that the creator of the

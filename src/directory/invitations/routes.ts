@@ -101,7 +101,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       answer: SentInvitation,
       errors: [404, 409, 429],
       conflict:
-        'The invitation was already accepted or withdrawn, or it cannot be mailed because the server sends no mail.',
+        'The invitation was already accepted or withdrawn; or nobody can accept it, for example because its user has another address by now; or the server sends no mail.',
       handle: async input => sent(await resendInvitation(context, input.params.invitation_id, input)),
     }),
     route({

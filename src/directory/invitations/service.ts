@@ -6,25 +6,21 @@ import {
   permissionsOf,
   recordChange,
   requireOrganization,
-  serverActor,
   throwProblems,
 } from '#src/directory/access.ts'
-import { readClient } from '#src/directory/clients/store.ts'
-import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
-import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { domainProblems, organizationById, rolesToGive } from '#src/directory/users/rules.ts'
-import { findUser, rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
+import { takenName, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { DEFAULT_ORGANIZATION, newId } from '#src/lib/ids.ts'
-import { expand, type Permission } from '#src/lib/permission.ts'
+import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { givenBy, groupsOf, judgeAcceptance, mayInviteInto } from './rules.ts'
 import { type CreateInvitation, INVITATION_TTL } from './schema.ts'
 import {
   endInvitation,
@@ -52,36 +48,6 @@ export const getInvitation = async (q: Queries, caller: Caller, id: string): Pro
   const invitation = await findInvitation(q, id, within(caller))
   if (!invitation) throw notFound('The invitation')
   return invitation
-}
-
-/** Returns the groups of an invitation that still exist. */
-export const groupsOf = async (
-  q: Queries,
-  { organization_id, groups }: Pick<Invitation, 'organization_id' | 'groups'>,
-): Promise<GroupWithRoles[]> =>
-  (await Promise.all(groups.map(id => findGroup(q, id, organization_id)))).filter(
-    group => group !== undefined,
-  )
-
-/**
- * Returns the permissions that an invitation grants now: those of its user if it has one, otherwise those of
- * its roles and groups.
- */
-export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
-  if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
-  const roles = await rolesNamed(q, invitation.organization_id, invitation.roles)
-  const groups = await groupsOf(q, invitation)
-  return permissionsOf([...roles, ...groups.flatMap(group => group.roles)])
-}
-
-/**
- * Accepting an invitation into a group adds a member, so the caller must be allowed to add members to groups.
- *
- * @throws AppError 403
- */
-const mayInviteInto = ({ permissions }: Pick<Caller, 'permissions'>, groups: readonly string[]): void => {
-  if (groups.length > 0 && !permissions.has('groups:update'))
-    throw forbidden('An invitation into a group needs the permission groups:update.')
 }
 
 /**
@@ -200,7 +166,8 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
  * working, because it may have reached the wrong person.
  *
  * @throws AppError 403 when the caller lacks permissions that the invitation gives; 404 for an unknown
- * invitation; 409 when the invitation was accepted or withdrawn, or cannot be mailed; 429 for too many mails
+ * invitation; 409 when the invitation was accepted or withdrawn, when nobody could accept it, or when it
+ * cannot be mailed; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -217,6 +184,8 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
     }
     if (!(await replaceInvitationLink(tx, before.id, link)))
       throw conflict('The invitation was accepted or withdrawn. Create another one.')
+    const { obstacle } = await judgeAcceptance(tx, before)
+    if (obstacle) throw conflict(`The invitation cannot be accepted: ${obstacle}.`)
     const invitation = { ...before, ...link }
     await recordInvitation(context, tx, by, 'invitation.sent', invitation)
     return send(context, tx, invitation, token)
@@ -251,50 +220,3 @@ const recordInvitation = (
     metadata: user_id ? { delivery, user_id } : { delivery, roles, groups, max_uses },
     ...(user_id && { subject_id: user_id }),
   })
-
-/**
- * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
- * the maker has at that time, so an invitation by a dismissed administrator grants nothing.
- *
- * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
- * organization or add members to the groups
- */
-export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
-  const { created_by, organization_id } = invitation
-  if (!created_by) return serverActor.caller
-  const maker = await (created_by.kind === 'user'
-    ? invitingUser(q, created_by.id)
-    : invitingClient(q, created_by.id))
-  const isAllowed =
-    maker?.permissions.has('users:create') &&
-    (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
-  if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite people.')
-  mayInviteInto(maker, invitation.groups)
-  const caller: Caller = {
-    ...created_by,
-    ...maker,
-    instance: maker.organization_id === DEFAULT_ORGANIZATION,
-    scopes: [],
-    withheld: new Set(),
-    is_fresh: true,
-    confirm: async own =>
-      void Object.assign(caller, { permissions: (await inviterOf(own, invitation)).permissions }),
-  }
-  return caller
-}
-
-type Maker = Pick<Caller, 'email' | 'organization_id' | 'permissions'>
-
-const invitingUser = async (q: Queries, id: string): Promise<Maker | undefined> => {
-  const user = await findUser(q, undefined, id)
-  if (!user?.enabled) return undefined
-  const { email, organization_id } = user
-  return { email, organization_id, permissions: permissionsOf(await effectiveRoles(q, user.id)) }
-}
-
-const invitingClient = async (q: Queries, id: string): Promise<Maker | undefined> => {
-  const client = await readClient(q, id)
-  return (
-    client && { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
-  )
-}

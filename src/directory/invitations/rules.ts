@@ -1,0 +1,131 @@
+import type { Caller } from '#src/context.ts'
+import { mayActOn, permissionsOf, serverActor } from '#src/directory/access.ts'
+import { readClient } from '#src/directory/clients/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
+import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
+import { listFactors } from '#src/directory/users/factors/store.ts'
+import { findUser, rolesNamed, type UserRow } from '#src/directory/users/store.ts'
+import { AppError, forbidden } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { expand, type Permission } from '#src/lib/permission.ts'
+import type { Queries } from '#src/storage/store.ts'
+import type { Invitation } from './store.ts'
+
+/** Returns the groups of an invitation that still exist. */
+export const groupsOf = async (
+  q: Queries,
+  { organization_id, groups }: Pick<Invitation, 'organization_id' | 'groups'>,
+): Promise<GroupWithRoles[]> =>
+  (await Promise.all(groups.map(id => findGroup(q, id, organization_id)))).filter(
+    group => group !== undefined,
+  )
+
+/**
+ * Returns the permissions that an invitation grants now: those of its user if it has one, otherwise those of
+ * its roles and groups.
+ */
+export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
+  if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
+  const roles = await rolesNamed(q, invitation.organization_id, invitation.roles)
+  const groups = await groupsOf(q, invitation)
+  return permissionsOf([...roles, ...groups.flatMap(group => group.roles)])
+}
+
+/**
+ * Accepting an invitation into a group adds a member, so the caller must be allowed to add members to groups.
+ *
+ * @throws AppError 403
+ */
+export const mayInviteInto = (
+  { permissions }: Pick<Caller, 'permissions'>,
+  groups: readonly string[],
+): void => {
+  if (groups.length > 0 && !permissions.has('groups:update'))
+    throw forbidden('An invitation into a group needs the permission groups:update.')
+}
+
+/**
+ * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
+ * the maker has at that time, so an invitation by a dismissed administrator grants nothing.
+ *
+ * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
+ * organization or add members to the groups
+ */
+export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
+  const { created_by, organization_id } = invitation
+  if (!created_by) return serverActor.caller
+  const maker = await (created_by.kind === 'user'
+    ? invitingUser(q, created_by.id)
+    : invitingClient(q, created_by.id))
+  const isAllowed =
+    maker?.permissions.has('users:create') &&
+    (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
+  if (!maker || !isAllowed) throw forbidden('The person who made the invitation may no longer invite people.')
+  mayInviteInto(maker, invitation.groups)
+  const caller: Caller = {
+    ...created_by,
+    ...maker,
+    instance: maker.organization_id === DEFAULT_ORGANIZATION,
+    scopes: [],
+    withheld: new Set(),
+    is_fresh: true,
+    confirm: async own =>
+      void Object.assign(caller, { permissions: (await inviterOf(own, invitation)).permissions }),
+  }
+  return caller
+}
+
+type Maker = Pick<Caller, 'email' | 'organization_id' | 'permissions'>
+
+const invitingUser = async (q: Queries, id: string): Promise<Maker | undefined> => {
+  const user = await findUser(q, undefined, id)
+  if (!user?.enabled) return undefined
+  const { email, organization_id } = user
+  return { email, organization_id, permissions: permissionsOf(await effectiveRoles(q, user.id)) }
+}
+
+const invitingClient = async (q: Queries, id: string): Promise<Maker | undefined> => {
+  const client = await readClient(q, id)
+  return (
+    client && { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
+  )
+}
+
+/**
+ * Returns the user who was created with an invitation, and the obstacle because of which nobody can accept
+ * the invitation now, even if it is open. A link of the invitation does not work while there is an obstacle:
+ * its maker may no longer grant its roles and groups, or its user is disabled, already has a credential or
+ * now has another address. An old link must not open an account that is in use.
+ */
+export const judgeAcceptance = async (
+  q: Queries,
+  invitation: Invitation,
+): Promise<{ user: UserRow | undefined; obstacle: string | undefined }> => {
+  const { organization_id, user_id } = invitation
+  const user = user_id ? await findUser(q, organization_id, user_id) : undefined
+  const obstacle = user_id ? await obstacleOfUser(q, invitation, user) : undefined
+  return { user, obstacle: obstacle ?? (await obstacleOfMaker(q, invitation)) }
+}
+
+const obstacleOfUser = async (
+  q: Queries,
+  { email }: Invitation,
+  user: UserRow | undefined,
+): Promise<string | undefined> => {
+  if (!user?.enabled) return 'its user is disabled'
+  if (user.email !== email) return 'its user has another e-mail address by now'
+  const { id, password_hash, last_login } = user
+  const isInUse = password_hash !== null || last_login !== null || (await listFactors(q, id)).length > 0
+  return isInUse ? 'its user can sign in already' : undefined
+}
+
+const obstacleOfMaker = async (q: Queries, invitation: Invitation): Promise<string | undefined> => {
+  try {
+    mayActOn(await inviterOf(q, invitation), await givenBy(q, invitation))
+    return undefined
+  } catch (error) {
+    if (error instanceof AppError && error.status === 403)
+      return 'the user or client that made it may no longer grant what it gives'
+    throw error
+  }
+}

@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
+
+const app = await startApp({}, { mail: captureMail() })
+const desk = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
+
+let made = 0
+/** Creates a user without a password, and returns the user with the id of the invitation. */
+const addInvited = async (invite: 'mail' | 'link') => {
+  const username = `invited-${++made}`
+  const email = `${username}@example.com`
+  const user = await create(app, '/users', {
+    username,
+    email,
+    first_name: '',
+    last_name: '',
+    roles: ['user'],
+    invite,
+  })
+  const { data } = (await app.admin('GET', '/invitations?order=desc')).body
+  return { user, invitation_id: data[0].id as string }
+}
+
+const rows = (table: 'invitations' | 'mails') => app.context.store.read(q => q.select().from(q.tables[table]))
+const stored = async () => [await rows('invitations'), await rows('mails')]
+
+/** Expects a refusal with this reason, and that nothing is stored, mailed or recorded. */
+const expectRefused = async (invitation_id: string, reason: string) => {
+  await app.events()
+  const before = await stored()
+  const { status, body } = await app.admin('POST', `/invitations/${invitation_id}/resend`)
+  expect([status, body.error, body.error_description]).toEqual([
+    409,
+    'conflict',
+    `The invitation cannot be accepted: ${reason}.`,
+  ])
+  expect(await stored()).toEqual(before)
+  expect(await app.events()).toEqual([])
+}
+
+const expectSent = async (invitation_id: string): Promise<Json> => {
+  await app.events()
+  const { status, body } = await app.admin('POST', `/invitations/${invitation_id}/resend`)
+  expect(status).toBe(200)
+  expect((await app.events()).map(({ type }) => type)).toEqual(['invitation.sent'])
+  return body
+}
+
+test.each(['mail', 'link'] as const)('PEO-46 is not sent to a user who cannot use it: %s', async invite => {
+  const changes: [string, Json, Json?][] = [
+    ['its user has another e-mail address by now', { email: `moved-${made}@example.com` }],
+    ['its user is disabled', { enabled: false }, { enabled: true }],
+  ]
+  for (const [reason, change, back] of changes) {
+    const { user, invitation_id } = await addInvited(invite)
+    await app.admin('PUT', `/users/${user.id}`, change)
+    await expectRefused(invitation_id, reason)
+    await app.admin('PUT', `/users/${user.id}`, back ?? { email: user.email })
+    await expectSent(invitation_id)
+  }
+  const { user, invitation_id } = await addInvited(invite)
+  await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD })
+  await expectRefused(invitation_id, 'its user can sign in already')
+})
+
+test('PEO-46 is not sent when its maker was dismissed or may no longer give what it gives', async () => {
+  const maker = await addUser(app, 'maker', { roles: ['admin'] })
+  const { access_token: token } = await grantTokens(app, desk, maker, { scope: 'openid admin' })
+  const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['admin'] }, token)
+  const reason = 'the user or client that made it may no longer grant what it gives'
+  await app.admin('PUT', `/users/${maker.id}?confirm=maker`, { roles: ['user'] })
+  await expectRefused(body.id, reason)
+  await app.admin('PUT', `/users/${maker.id}`, { roles: ['admin'] })
+  const { invitation_url } = await expectSent(body.id)
+  expect((await openBrowser(app).get(invitation_url)).status).toBe(200)
+  await app.admin('PUT', `/users/${maker.id}?confirm=maker`, { enabled: false })
+  await expectRefused(body.id, reason)
+  await app.admin('DELETE', `/users/${maker.id}?confirm=maker`)
+  await expectRefused(body.id, reason)
+})
