@@ -36,13 +36,14 @@ interface Signer {
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no usable code and no refresh
  * token of this client. In this case the server does not fetch the keys at the client's URL, so that
- * strangers cannot cause calls.
+ * strangers cannot cause calls. `ended_session` means the same for a refresh token whose session is deleted.
  */
 export type AssertionFault =
   | 'wrong_assertion'
   | 'unknown_key'
   | 'used_assertion'
   | 'unknown_grant'
+  | 'ended_session'
   | 'unreadable_keys'
 
 /**
@@ -90,6 +91,7 @@ const verify = async (
   }
   const organization = await organizationOf(context, client_id, asked)
   if (!organization) return 'unknown_grant'
+  if (organization === 'gone') return 'ended_session'
   const find = (is_lacking: boolean) =>
     findKeySet(context, { client_id, organization, jwks_uri: source.jwks_uri }, is_lacking)
   const known = await find(false)
@@ -132,22 +134,25 @@ const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
 
 /**
  * Returns the organization of the code or refresh token in the request. Returns undefined for another
- * client's code or token, for an unusable code, and for the client credentials grant.
+ * client's code or token, for an unusable code, and for the client credentials grant. Returns `gone` for a
+ * refresh token whose session is deleted.
  */
 const organizationOf = async (
   context: Context,
   client_id: string,
   asked: AssertedFor,
-): Promise<CalledFor | undefined> => {
+): Promise<CalledFor | 'gone' | undefined> => {
   const organization_id = await context.store.read(async q => {
     if (asked.grant_type === 'client_credentials') return undefined
     if (asked.grant_type === 'refresh_token') {
       const grant = await findRefreshGrant(context, q, asked.refresh_token)
+      if (grant === 'gone') return grant
       return grant?.client_id === client_id ? grant.organization_id : undefined
     }
     const code = await findCode(context, q, { code: asked.code, client_id })
     const subject = code && code !== 'burnt' ? await findSubject(q, code, asked.code) : undefined
     return subject === 'burnt' ? undefined : subject?.organization_id
   })
-  return organization_id && findOrganization(context.store, organization_id)
+  if (!organization_id || organization_id === 'gone') return organization_id
+  return findOrganization(context.store, organization_id)
 }

@@ -13,6 +13,8 @@ import { type AssertedFor, type AssertionFault, findAssertionFault } from './cli
 /** Refusal of a secret, code or token that this server does not know. It counts as a wrong guess. */
 export class CredentialError extends OAuthError {}
 
+export const SESSION_ENDED = 'The session has ended.'
+
 const isSecretOf = ({ secret_hash }: Client, { client_secret }: PresentedClient): boolean =>
   secret_hash !== null && client_secret !== undefined && sameHash(hashSecret(client_secret), secret_hash)
 
@@ -71,6 +73,7 @@ const requireAuthenticated = (
   if (!client) throw new CredentialError('invalid_client')
   if (place === 'registered' || client.type === 'public') checkMethod(client, presented)
   if (fault === 'unknown_grant') throw new CredentialError('invalid_grant')
+  if (fault === 'ended_session') throw new OAuthError('invalid_grant', SESSION_ENDED)
   if (fault !== undefined && fault !== 'public') throw new CredentialError('invalid_client')
   return client
 }

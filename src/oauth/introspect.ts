@@ -83,11 +83,9 @@ const findAccess = async (context: Context, text: string): Promise<Found | undef
 
 const findRefresh = async (context: Context, text: string): Promise<Found | undefined> => {
   const grant = await context.store.read(q => findRefreshGrant(context, q, text))
+  if (!grant || grant === 'gone') return undefined
   const isLive =
-    grant?.is_used === false &&
-    grant.ended_at === null &&
-    grant.enabled &&
-    grant.expires_at > context.clock.now()
+    !grant.is_used && grant.ended_at === null && grant.enabled && grant.expires_at > context.clock.now()
   if (!isLive) return undefined
   const { organization_id, user_id, id: session_id, client_id, scope, username, expires_at } = grant
   const client = await findClient(context, client_id)

@@ -45,6 +45,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
+    if (grant === 'gone') return
     if (presented && presented.client_id !== grant.client_id) return
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)

@@ -40,17 +40,19 @@ export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
   compose(context, session_id, randomOctets(SECRET))
 
 /** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
-export type RefreshGrant = NonNullable<Awaited<ReturnType<typeof findRefreshGrant>>>
+export type RefreshGrant = Exclude<Awaited<ReturnType<typeof findRefreshGrant>>, 'gone' | undefined>
 
 /**
  * Returns the grant of a token in any state: the caller checks for used tokens, ended or expired sessions and
- * disabled users. Returns undefined for a text that is not a refresh token, and for a token whose session was
- * deleted.
+ * disabled users. Returns undefined for a text that this server did not issue as a refresh token, and `gone`
+ * for a token whose session is deleted, for example because it ended long ago. A client that presents such a
+ * token has guessed nothing.
  */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
-  const row = session_id && (await findRefreshable(q, session_id))
-  if (!row?.refresh_hash) return undefined
+  if (!session_id) return undefined
+  const row = await findRefreshable(q, session_id)
+  if (!row?.refresh_hash) return 'gone'
   const { refresh_hash } = row
   return { ...row, refresh_hash, is_used: !sameHash(refresh_hash, hashSecret(token)) }
 }

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
+import { sweep } from '#src/operations/sweep.ts'
 import { json, tools } from '#test/authorize/document-world.ts'
 import type { Json } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
@@ -54,6 +55,22 @@ describe('CMD-11 keys at another address', () => {
     ])
       expect((await ask(fields, await assert(client))).body.error).toBe('invalid_grant')
     expect(calls(client)).toBe(0)
+  })
+
+  test('CMD-11 are not read for a token whose session is deleted, which is no guess', async () => {
+    const client = remote({ keys: [es.jwk] })
+    const { refresh_token } = (await ask(await codeOf(client), await assert(client))).body
+    await ask({ token: refresh_token }, undefined, '/oauth/revoke')
+    app.clock.advance(DAY + 10 * MINUTE)
+    await sweep(app.context)
+    await app.events()
+    const fields = { grant_type: 'refresh_token', refresh_token }
+    for (let i = 0; i < 40; i++)
+      expect((await ask(fields, await assert(client), undefined, '203.0.113.1')).body).toMatchObject({
+        error: 'invalid_grant',
+        error_description: 'The session has ended.',
+      })
+    expect([calls(client), await app.events()]).toEqual([1, []])
   })
 
   test('CMD-11 are read once, and for a new key once a minute', async () => {

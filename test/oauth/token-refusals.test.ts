@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { MINUTE } from '#src/lib/duration.ts'
+import { eq } from 'drizzle-orm'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { sweep } from '#src/operations/sweep.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { addCode, basic, grantTokens, post, redeem, refresh, secretOf } from '#test/support/tokens.ts'
@@ -200,6 +202,32 @@ describe('O-36 guessing', () => {
       expect((await refresh(app, spa, tokens.refresh_token, {}, { ip })).status).toBe(400)
     expect((await guesses.codes()).status).toBe(400)
     await app.events()
+  })
+
+  test('a refresh token whose session is deleted is no guess, at any client', async () => {
+    ip = '198.51.100.80'
+    const mobile = await addClient(app, 'mobile', { type: 'public', token_endpoint_auth_method: 'none' })
+    const { refresh_token } = await grantTokens(app, mobile, alice)
+    await post(app, '/oauth/revoke', { token: refresh_token })
+    app.clock.advance(DAY + 10 * MINUTE)
+    await sweep(app.context)
+    const left = await app.context.store.read(q =>
+      q.$count(q.tables.sessions, eq(q.tables.sessions.client_id, 'mobile')),
+    )
+    expect(left).toBe(0)
+    await app.events()
+    const ended = { error: 'invalid_grant', error_description: 'The session has ended.' }
+    for (let i = 0; i < 20; i++) {
+      expect((await refresh(app, mobile, refresh_token, {}, { ip })).body).toMatchObject(ended)
+      expect((await refresh(app, spa, refresh_token, {}, { ip })).body).toMatchObject(ended)
+      expect((await post(app, '/oauth/revoke', { token: refresh_token }, { ip })).status).toBe(200)
+    }
+    expect(await app.events()).toEqual([])
+    const invented = `${'a'.repeat(43)}${refresh_token.slice(43)}`
+    for (let i = 0; i < 30; i++)
+      expect((await refresh(app, mobile, invented, {}, { ip })).body.error).toBe('invalid_grant')
+    expect((await refresh(app, mobile, invented, {}, { ip })).status).toBe(429)
+    expect(await app.events()).toEqual([])
   })
 
   test('H-22 forged codes and tokens do not throttle a client with the right secret', async () => {

@@ -5,7 +5,7 @@ import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { markActive } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Secret } from '#src/lib/secrets.ts'
-import { CredentialError } from '#src/oauth/client-authentication.ts'
+import { CredentialError, SESSION_ENDED } from '#src/oauth/client-authentication.ts'
 import { furtherClaims } from '#src/oauth/further-claims.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { formatScope, grantScopes } from '#src/protocol/oauth/scope.ts'
@@ -53,12 +53,13 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, client_info } = call
   const grant = await findRefreshGrant(context, tx, request.refresh_token)
+  if (grant === 'gone') return new OAuthError('invalid_grant', SESSION_ENDED)
   // A token that another client presents is refused. It stays valid for its owner, because another client's
   // attempt must not end a session.
   if (grant?.client_id !== client.client_id) return new CredentialError('invalid_grant')
   const now = context.clock.now()
   if (grant.ended_at !== null || grant.expires_at <= now)
-    return new OAuthError('invalid_grant', 'The session has ended.')
+    return new OAuthError('invalid_grant', SESSION_ENDED)
   const repeated = grant.is_used ? findRepeatable(context, call, grant) : undefined
   if (grant.is_used && !repeated) return refuseReuse(context, tx, call, grant)
   // The token is not used up, so the session works again when the user is enabled.
