@@ -2,7 +2,7 @@ import type { Context } from '#src/context.ts'
 import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import { advance, refuseAuthorization, settle } from './advance.ts'
+import { advance, isStale, refuseAuthorization, settle } from './advance.ts'
 import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
@@ -18,11 +18,14 @@ export const postConsent =
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
     const { flow, next, logins } = await settle(context, browser, chooseLogin(opened, login_id))
+    // A user whose login became too old while the page was open may still deny. To approve, the user signs
+    // in again.
+    const isDue = next.step === 'consent' && next.login.id === login_id
     // The page is out of date: the user has signed out since, or another step is due.
-    if (next.step !== 'consent' || next.login.id !== login_id) throw new PageError('expired', 400)
+    if (!isDue && !isStale(next, login_id)) throw new PageError('expired', 400)
     // A denial is not stored: the user may decide otherwise at the next request.
     if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')
-    return advance(context, browser, { ...flow, approved: true }, 'post', logins)
+    return advance(context, browser, { ...flow, approved: isDue }, 'post', logins)
   }
 
 const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolean => {

@@ -10,7 +10,7 @@ import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passk
 import { confirmProof } from '#src/sign-in/password.ts'
 import { rememberBrowser } from '#src/sign-in/remembered-browsers.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
-import { advance, decide, resume } from './advance.ts'
+import { advance, decide, isStale, resume } from './advance.ts'
 import { applyResult, completeWithFactor, recoveredBy } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { daysFor, mayRecover, secondFactorPage } from './factor-pages.ts'
@@ -27,6 +27,7 @@ export const postSecondFactor =
     const { browser, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
     const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
+    if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
     if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
     const { login } = next
     const presented = await presentedBy(context, flow, form)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
 import {
@@ -93,6 +94,34 @@ test('AUT-12 denial is reported to the client, and is not remembered', async () 
   expect((await browser.submit(page, { decision: 'approve' })).status).toBe(400)
   expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
   expect((await browser.get(authorizeUrl(client_id))).status).toBe(200)
+})
+
+describe('max_age passes while the page is open', () => {
+  const late = async (decision: string) => {
+    const { client_id, browser, page } = await asked({ max_age: '60' })
+    expect(page.heading).toStartWith('Allow ')
+    app.clock.advance(61 * SECOND)
+    await app.events()
+    const answer = await browser.submit(page, { decision })
+    expect((await consents()).some(row => row.client_id === client_id)).toBeFalse()
+    expect(await app.events()).toEqual([])
+    return { client_id, browser, answer }
+  }
+
+  test('approval: the same user signs in again, and is asked again', async () => {
+    const { client_id, browser, answer } = await late('approve')
+    const login = await browser.follow(answer)
+    expect([login.status, login.heading]).toEqual([200, 'Sign in'])
+    expect(formOf(login).fields.username).toBe('ada')
+    const again = await signIn(browser, login, 'ada')
+    expect(again.heading).toStartWith('Allow ')
+    expect(answerOf(await browser.submit(again, { decision: 'approve' })).code).toBeString()
+    expect((await consents()).some(row => row.client_id === client_id)).toBeTrue()
+  })
+
+  test('denial is reported to the client', async () => {
+    expect(answerOf((await late('deny')).answer).error).toBe('access_denied')
+  })
 })
 
 test('a state with line breaks and NUL survives the form', async () => {

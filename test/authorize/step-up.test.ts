@@ -137,6 +137,27 @@ describe('acr_values=phr', () => {
   })
 })
 
+test('max_age passes while the page of the second factor is open: the user signs in again', async () => {
+  const user = await newUser()
+  const browser = openBrowser(app)
+  await logInTo(browser, 'web', user.username)
+  const elsewhere = openBrowser(app)
+  const { key } = await enrolTotp(app, elsewhere, await openEnrolment(elsewhere, user.username))
+  const step = await browser.get(authorizeUrl('web', { max_age: '60' }))
+  expect(step.heading).toBe('Two-step verification')
+  app.clock.advance(61 * SECOND)
+  await app.events()
+  const login = await browser.follow(await send(browser, step, { code: codeOf(app, key) }))
+  expect([login.status, login.heading]).toEqual([200, 'Sign in'])
+  expect(await app.events()).toEqual([])
+  const again = await signIn(browser, login, user.username)
+  // The code was not used up, because it was not verified.
+  expect(await classOf(await send(browser, again, { code: codeOf(app, key) }))).toEqual([
+    '2',
+    ['pwd', 'otp', 'mfa'],
+  ])
+})
+
 test('O-52 an unknown class is ignored', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
