@@ -4,7 +4,7 @@ import { type Client, findClient, readClient } from '#src/directory/clients/stor
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { findOrganization, readOrganization } from '#src/directory/organizations/store.ts'
-import { SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, SECOND } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import { authenticateBearer, type LiveToken, noLongerGood } from '#src/oauth/bearer.ts'
@@ -22,7 +22,7 @@ export const authenticate = async (context: Context, request: Request): Promise<
   const { client_id, holder, scopes } = token
   const own = holder
     ? permissionsOf(await context.store.read(q => effectiveRoles(q, holder.id)))
-    : permissionsOfClient(token, await findClient(context, client_id))
+    : permissionsOfClient(token, await findClient(context, client_id), context.clock.now())
   const { organization_id } = holder ?? token
   const caller: Caller = {
     kind: holder ? 'user' : 'client',
@@ -35,7 +35,7 @@ export const authenticate = async (context: Context, request: Request): Promise<
     is_fresh: await isFreshCaller(context, token),
     confirm: async q => {
       if (context.clock.now() >= token.expires_at * SECOND) throw noLongerGood()
-      Object.assign(caller, rights(await currentPermissions(q, token), scopes))
+      Object.assign(caller, rights(await currentPermissions(q, token, context.clock.now()), scopes))
     },
   }
   return caller
@@ -72,16 +72,24 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 /**
  * Returns the permissions of a client's own token. A token has none when its client was deleted. It also has
  * none when the client was created after the token was issued, because the token then belonged to an earlier
- * client with the same id.
+ * client with the same id. A creation in the future was stored before the clock was set back, and does not
+ * count.
  */
-const permissionsOfClient = ({ issued_at }: LiveToken, client: Client | undefined): Set<Permission> =>
-  expand(client && Math.floor(client.created_at / SECOND) <= issued_at ? client.scopes : [])
+const permissionsOfClient = (
+  { issued_at }: LiveToken,
+  client: Client | undefined,
+  now: number,
+): Set<Permission> => {
+  if (!client) return new Set()
+  const { created_at, scopes } = client
+  return expand(created_at > now + CLOCK_SKEW || Math.floor(created_at / SECOND) <= issued_at ? scopes : [])
+}
 
 /**
  * Reads the caller's permissions from the database, with two lookups by key that are sent together. The cache
  * is not used, because it may still contain permissions that were just withdrawn.
  */
-const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Permission>> => {
+const currentPermissions = async (q: Queries, token: LiveToken, now: number): Promise<Set<Permission>> => {
   const { client_id, organization_id, user } = token
   if (user) {
     const [holder, roles] = await Promise.all([findHolder(q, user), effectiveRoles(q, user.user_id)])
@@ -93,5 +101,5 @@ const currentPermissions = async (q: Queries, token: LiveToken): Promise<Set<Per
     readClient(q, client_id),
   ])
   if (!organization) throw noLongerGood()
-  return permissionsOfClient(token, client)
+  return permissionsOfClient(token, client, now)
 }

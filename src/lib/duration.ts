@@ -7,6 +7,12 @@ export const HOUR = units.h
 export const DAY = units.d
 
 /**
+ * Maximum milliseconds by which the clocks of two copies differ. A time that is further in the future than a
+ * rule allows was stored before the clock was set back, and does not count.
+ */
+export const CLOCK_SKEW = units.m
+
+/**
  * Parses a duration such as `12h` (a number from 1 to 9999999, followed by `m`, `h`, `d` or `w`) into
  * milliseconds. Returns undefined for any other text.
  */

@@ -1,6 +1,6 @@
 import type { Core } from '#src/context.ts'
 import { networkOf } from '#src/http/network.ts'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { cached } from '#src/storage/cache.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { findThrottle, type Throttle, upsertThrottle } from './store.ts'
@@ -62,14 +62,8 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
   limit: SECRETS,
 })
 
-/**
- * Maximum milliseconds by which the clocks of two copies differ. A time that is further in the future than a
- * rule allows was stored before the clock was set back, and does not count.
- */
-const SKEW = MINUTE
-
 const isFromAhead = (blocked_until: number, limit: Limit, now: number): boolean =>
-  blocked_until > now + SKEW + (limit.kind === 'row' ? limit.longest_wait : limit.wait)
+  blocked_until > now + CLOCK_SKEW + (limit.kind === 'row' ? limit.longest_wait : limit.wait)
 
 /** Returns the milliseconds until `blocked_until`, the end of a wait of this rule; 0 when it has passed. */
 export const waitUntil = (blocked_until: number, limit: Limit, now: number): number =>
@@ -127,7 +121,7 @@ export const afterFailure = (
   const isLive =
     stored &&
     stored.expires_at > now &&
-    stored.window_started_at <= now + SKEW &&
+    stored.window_started_at <= now + CLOCK_SKEW &&
     !isFromAhead(stored.blocked_until, limit, now)
   const live = isLive ? stored : undefined
   const failures = (live?.failures ?? 0) + 1

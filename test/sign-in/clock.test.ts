@@ -1,4 +1,4 @@
-/** Tests that failures which were counted while the clock was ahead delay nobody after it is set back. */
+/** Tests times that were stored while the clock was ahead, after it is set back. */
 import { expect, test } from 'bun:test'
 import { HOUR } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
@@ -44,4 +44,25 @@ test.each([
   for (let i = 0; i < 30; i++) await redeem(app, spa, 'unknown')
   expect((await redeem(app, spa, 'unknown')).status).toBe(429)
   app.clock.advance(60_000)
+})
+
+test('R-07 a login while the clock was ahead is not a recent authentication', async () => {
+  await addUser(app, 'erin')
+  app.clock.advance(HOUR)
+  const browser = openBrowser(app)
+  await browser.submit(await browser.get(authorizeUrl('web')), { username: 'erin', password: PASSWORD })
+  app.clock.advance(-HOUR)
+  const page = await browser.get(authorizeUrl('web', { max_age: '60' }))
+  expect(page.heading).toBe('Sign in')
+  const change = await browser.follow(await browser.get('/account/change-password'))
+  expect(change.heading).toBe('Confirm it’s you')
+})
+
+test('R-07 a client that was made while the clock was ahead redeems codes', async () => {
+  const user = await addUser(app, 'frank')
+  app.clock.advance(HOUR)
+  const made = await addClient(app, 'late', { type: 'public', token_endpoint_auth_method: 'none' })
+  app.clock.advance(-HOUR)
+  const code = await addCode(app, made, user)
+  expect((await redeem(app, made, code)).status).toBe(200)
 })

@@ -5,7 +5,7 @@ import { noteUse } from '#src/directory/clients/dynamic-store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { markActive } from '#src/directory/users/store.ts'
-import { SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, SECOND } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type SessionId } from '#src/lib/ids.ts'
 import { hashSecret, type Secret } from '#src/lib/secrets.ts'
 import { CredentialError } from '#src/oauth/client-authentication.ts'
@@ -248,8 +248,10 @@ const findFault = (
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
   // The client for which the code was issued may have been deleted. Another application may have its
-  // `client_id` now, and must not get the tokens.
-  if (client.created_at > code.issued_at) return 'The client was registered after the code was issued.'
+  // `client_id` now, and must not get the tokens. A creation in the future was stored before the clock was
+  // set back, and refuses no code.
+  if (client.created_at > code.issued_at && client.created_at <= now + CLOCK_SKEW)
+    return 'The client was registered after the code was issued.'
   return undefined
 }
 

@@ -1,3 +1,4 @@
+import { CLOCK_SKEW } from '#src/lib/duration.ts'
 import type { Prompt } from './authorize-request.ts'
 
 /**
@@ -109,9 +110,14 @@ const refusals = {
  */
 export const FRESH = 5 * 60
 
+type Authenticated = Pick<EligibleLogin, 'auth_time'>
+
+/** An authentication in the future is infinitely old: its age is unknown, because the clock was set back. */
+const ageOf = ({ auth_time }: Authenticated, now: number): number =>
+  auth_time > now + CLOCK_SKEW ? Number.POSITIVE_INFINITY : now - auth_time
+
 /** True when the login was authenticated within `FRESH`. */
-export const isFresh = ({ auth_time }: Pick<EligibleLogin, 'auth_time'>, now: number): boolean =>
-  now - auth_time <= FRESH * 1000
+export const isFresh = (login: Authenticated, now: number): boolean => ageOf(login, now) <= FRESH * 1000
 
 /**
  * Returns the next step of an authorization: login, select_account, second_factor, excluded, change_password,
@@ -177,8 +183,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined
 
-const isStale = ({ max_age, now }: FlowFacts<EligibleLogin>, { auth_time }: EligibleLogin) =>
-  max_age !== undefined && (max_age === 0 || now - auth_time > max_age * 1000)
+const isStale = ({ max_age, now }: FlowFacts<EligibleLogin>, login: EligibleLogin) =>
+  max_age !== undefined && (max_age === 0 || ageOf(login, now) > max_age * 1000)
 
 const isConsentDue = (facts: FlowFacts<EligibleLogin>, { user_id, has_consented }: EligibleLogin) =>
   facts.consent_given_by !== user_id &&
