@@ -52,11 +52,13 @@ testInChromium(
     await enterConsole(at.page, at.served.url, '/console/events?type=user.created')
     await follow()
     await at.page.locator('li.event').nth(3).waitFor()
+    await addUser(at.served.app, 'dorothy')
+    await at.page.locator('li.event').nth(4).waitFor()
     const again = at.page.waitForResponse(/events\/stream/)
     endFollowing(at.served.app.context)
     const user = await addUser(at.served.app, 'edsger')
     await again
-    await at.page.locator('li.event').nth(4).waitFor()
+    await at.page.locator('li.event').nth(5).waitFor()
     await at.page.locator('li.event').first().click()
     await at.page.getByText(user.id).first().waitFor()
 
@@ -67,6 +69,21 @@ testInChromium(
     await popup.locator('[name=password]').fill(PASSWORD)
     await popup.locator('[name=password]').press('Enter')
     await at.page.locator('.dot.live').waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-43 more events than the console keeps are all within reach',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/events?type=organization.updated')
+    await follow()
+    const { app } = at.served
+    for (let n = 1; n <= 510; n++)
+      await app.admin('PUT', '/organizations/org_default', { display_name: `Name ${n}` })
+    await at.page.getByText(/of 510$/).waitFor()
+    await at.button('Show more').click()
+    await at.page.locator('li.event').nth(150).waitFor()
   },
   60_000,
 )

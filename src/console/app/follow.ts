@@ -4,7 +4,7 @@ import { accessToken } from './session.ts'
 
 /** Milliseconds before a broken stream is opened again, enough for a server to restart. */
 const AGAIN = 2_000
-/** Maximum messages in memory, more than a person reads. */
+/** Maximum items in memory. Beyond this number the list is read again, as after a break. */
 const KEPT = 500
 
 interface Message {
@@ -30,7 +30,7 @@ async function* messagesOf(answer: Response): AsyncGenerator<Message> {
 
 /** State of a stream of the admin API. */
 export interface Followed<T> {
-  /** Latest items, newest first. */
+  /** Items that are newer than the latest call of `onStart`, newest first. */
   items: T[]
   /** Number of items received so far. */
   count: number
@@ -42,9 +42,11 @@ const nothing = { items: [], count: 0 }
 
 /**
  * Reads the stream at `path` and opens it again when it breaks, unless the API has refused the call (status
- * 400 to 428). Reads nothing while `path` is undefined. Calls `onOpen` each time the stream has opened.
+ * 400 to 428). Reads nothing while `path` is undefined. `onStart` reads the list of earlier items. The stream
+ * calls it each time that it has opened, and when `KEPT` items have arrived. It then starts without items,
+ * because the list has all earlier ones in their order, also those of a break.
  */
-export const useStream = <T>(path: string | undefined, onOpen: () => void): Followed<T> => {
+export const useStream = <T>(path: string | undefined, onStart: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)
   const [isOpen, setOpen] = useState(false)
   const [problem, setProblem] = useState<Problem>()
@@ -58,13 +60,21 @@ export const useStream = <T>(path: string | undefined, onOpen: () => void): Foll
       const answer = await answerOf('GET', path, { signal })
       setOpen(true)
       setProblem(undefined)
-      onOpen()
+      let kept = 0
+      const start = (): void => {
+        kept = 0
+        setRead(({ count }) => ({ items: [], count }))
+        onStart()
+      }
+      start()
       for await (const { event, data } of messagesOf(answer)) {
         // The token was refused, or the console dropped it after a time without activity. The next attempt
         // asks the person to sign in again.
         if (event === 'error' || accessToken() === '') return
+        if (kept === KEPT) start()
+        kept++
         const item = JSON.parse(data) as T
-        setRead(({ items, count }) => ({ items: [item, ...items].slice(0, KEPT), count: count + 1 }))
+        setRead(({ items, count }) => ({ items: [item, ...items], count: count + 1 }))
       }
     }
     const run = async (): Promise<void> => {
