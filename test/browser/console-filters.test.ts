@@ -1,9 +1,10 @@
 /** Tests in a browser what the console finds by name, and what it shows first. */
 import { expect } from 'bun:test'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { axeFindings } from '#test/support/axe.ts'
-import { testInChromium } from '#test/support/chromium.ts'
+import { openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
-import { addClient, addOrganization } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import { addDynamicClient } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
@@ -156,6 +157,50 @@ testInChromium(
     await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('Gatehouse')
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({})
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 Back between two addresses of one list shows the rows of each',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/events?type=user.created')
+    await at.page.locator('li.event', { hasText: 'User created' }).first().waitFor()
+    await at.walk('events?type=client.created')
+    await at.page.locator('li.event', { hasText: 'Application registered' }).first().waitFor()
+    await at.page.goBack()
+    await at.page.locator('li.event', { hasText: 'User created' }).first().waitFor()
+    expect(await at.page.locator('.filters select').first().inputValue()).toBe('user.created')
+    expect(at.page.url()).toBe(`${at.served.url}/console/events?type=user.created`)
+    expect(await at.page.evaluate(() => document.activeElement?.tagName)).toBe('H1')
+    await at.page.goForward()
+    await at.page.locator('li.event', { hasText: 'Application registered' }).first().waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 the days of the audit log are days of the person’s time zone',
+  async () => {
+    const { app, url, clock } = at.served
+    const now = Date.now()
+    const today = now - (now % DAY)
+    clock.skip(today + DAY + HOUR - now)
+    await addUser(app, 'edsger')
+    const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
+    // At 01:00 UTC it is 20:00 of the day before in this zone.
+    const { page, close } = await openPage({ timezoneId: 'Etc/GMT+5' })
+    await enterConsole(page, url, '/console/events?type=user.created')
+    const rows = page.locator('li.event')
+    await rows.first().waitFor()
+    await page.getByLabel('From').fill(dayOf(today))
+    await page.getByLabel('To', { exact: true }).fill(dayOf(today))
+    await page.waitForURL(`${url}/console/events?type=user.created&from=${dayOf(today)}&to=${dayOf(today)}`)
+    await rows.filter({ hasText: 'edsger' }).waitFor()
+    await page.getByLabel('From').fill('')
+    await page.getByLabel('To', { exact: true }).fill(dayOf(today - DAY))
+    await rows.filter({ hasText: 'edsger' }).waitFor({ state: 'detached' })
+    await close()
   },
   60_000,
 )

@@ -28,8 +28,8 @@ export const follow = (): void => {
 }
 
 /**
- * Number of screens that `go` has opened so far. Opening the current screen again counts too, and resets the
- * screen.
+ * Number of screens that `go`, Back and Forward have opened so far. Opening the current screen again counts
+ * too, and resets the screen.
  */
 export const opened = signal(0)
 /**
@@ -124,8 +124,8 @@ export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {
-    // When only the fragment changes, the path stays the same and no visit starts.
-    if (here() !== path.value) {
+    // When only the fragment changes, path and query stay the same and no visit starts.
+    if (here() !== path.value || String(new URLSearchParams(location.search)) !== String(query.value)) {
       if (unsaved.size > 0) {
         // The browser already shows the address of the next screen. The address of the current screen is
         // restored until the person has answered.
@@ -136,6 +136,7 @@ export const startRouter = (): void => {
       }
       hide()
       startVisit('history')
+      opened.value++
     }
     follow()
   })

@@ -34,6 +34,15 @@ const exported = [
 ]
 
 /**
+ * Returns the instant of a local time on a day, because the rows show local times. Returns any other text
+ * unchanged.
+ */
+const instantOf = (day: string, time: string): string => {
+  const instant = new Date(/^\d{4}-\d\d-\d\d$/.test(day) ? `${day}T${time}` : Number.NaN)
+  return Number.isNaN(instant.getTime()) ? day : instant.toISOString()
+}
+
+/**
  * Tells screen readers how many events have arrived. Each announcement counts the events of the last five
  * seconds.
  */
@@ -62,7 +71,13 @@ const Arrivals = ({ count }: { count: number }) => {
 
 /** Screen of the audit log. */
 export const EventsScreen = () => {
-  const { entered: filters, filters: settled, change, isFiltered } = useFilters(names)
+  const { entered: filters, filters: chosen, change, isFiltered } = useFilters(names)
+  // The address has days, and the API gets instants.
+  const settled = {
+    ...chosen,
+    from: instantOf(chosen.from, '00:00:00.000'),
+    to: instantOf(chosen.to, '23:59:59.999'),
+  }
   const [isLive, setLive] = useState(false)
   const [held, setHeld] = useState<LogEvent[]>()
   const list = useList<LogEvent>('/events', { ...settled, limit: 100 })
@@ -71,11 +86,12 @@ export const EventsScreen = () => {
   const mayFollow = to === ''
   const path = isLive && mayFollow ? withQuery('/events/stream', streamed) : undefined
   // The stream sends only events that are recorded after it opens. The list is therefore read again whenever
-  // the stream opens.
+  // the stream starts.
   const stream = useStream<LogEvent>(path, list.reload)
   const fresh = new Set(stream.items.map(({ id }) => id))
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
   const shown = held ?? current
+  const seen = new Set(held?.map(({ id }) => id))
   const total = list.total + current.length - list.items.length
   // A person who filters by type wants to see each event, so these events are not grouped into runs.
   const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
@@ -97,7 +113,9 @@ export const EventsScreen = () => {
         <ExportButton path="/events" filters={settled} columns={exported} file="events.csv" />
         {isLive && mayFollow && (
           <button type="button" onClick={() => setHeld(held ? undefined : current)}>
-            {held ? say(words.log.resume, { count: current.length - held.length }) : words.log.pause}
+            {held
+              ? say(words.log.resume, { count: current.filter(({ id }) => !seen.has(id)).length })
+              : words.log.pause}
           </button>
         )}
         <button
