@@ -86,6 +86,8 @@ describe('PUT', () => {
     const user = await addUser(app, 'alice')
     await app.admin('PUT', `/groups/${group.id}/members/${user.id}`)
     expect(await rolesOf(user)).toEqual(['editor', 'user'])
+    expect((await app.admin('GET', '/users?role=editor')).body.data).toEqual([])
+    expect(await listAll(app, '/groups?role=editor')).toMatchObject([{ id: group.id }])
     app.clock.advance(1000)
     await app.events()
     const { body } = await app.admin('PUT', `/groups/${group.id}`, { name: 'Crew', roles: ['admin'] })

@@ -215,7 +215,11 @@ export const ListUsers = listQuery({
     ),
   enabled: switched.optional().describe('Only enabled or only disabled users.'),
   organization_id: ofOrganization,
-  role: line(128, 1).optional().describe('Name of a role that the user holds, directly or through a group.'),
+  role: line(128, 1)
+    .optional()
+    .describe(
+      'Name of a role that the user holds directly. `GET /groups?role=` lists the groups that give a role to their members.',
+    ),
   email_verified: switched.optional().describe('Only users with or without a verified address.'),
   attribute: z
     .record(

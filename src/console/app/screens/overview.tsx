@@ -90,6 +90,28 @@ const Step = (props: { icon?: IconName; href: string; title: string; text?: stri
 )
 
 /**
+ * True when fewer than two people have the role `admin`, directly or through the largest group that gives it.
+ * False until this is known.
+ */
+const useLackOfAdmins = (): boolean => {
+  const filter = { role: 'admin', organization_id: person.value?.organization_id }
+  const isAsked = may('users:create')
+  const hasGroups = isAsked && may('groups:read')
+  const direct = useObject<PageOf<{ id: string }>>(
+    isAsked ? withQuery('/users', { ...filter, limit: 2 }) : undefined,
+  ).data
+  const groups = useObject<PageOf<{ id: string; member_count: number }>>(
+    hasGroups ? withQuery('/groups', { ...filter, limit: 100 }) : undefined,
+  ).data
+  const [largest] = groups?.data.toSorted((a, b) => b.member_count - a.member_count) ?? []
+  const members = useObject<PageOf<{ id: string }>>(
+    largest && `/groups/${encodeURIComponent(largest.id)}/members?limit=2`,
+  ).data
+  if (!direct || (hasGroups && !groups) || (largest && !members)) return false
+  return new Set([...direct.data, ...(members?.data ?? [])].map(({ id }) => id)).size < 2
+}
+
+/**
  * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
  * application stays until there is a client with the authorization code grant. The step to add a person stays
  * until two people have the role `admin`, so that one can help when the other is locked out.
@@ -98,15 +120,10 @@ const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(
     may('clients:create') ? '/clients?limit=1&grant_type=authorization_code' : undefined,
   ).data
-  const admins = useObject<PageOf<unknown>>(
-    may('users:create')
-      ? withQuery('/users', { role: 'admin', organization_id: person.value?.organization_id, limit: 2 })
-      : undefined,
-  ).data
+  const needsAdmin = useLackOfAdmins()
   const waiting = useObject<PageOf<unknown>>(may('users:update') ? '/registrations?limit=1' : undefined).data
   const count = waiting?.pagination.total ?? 0
   const needsClient = clients?.data.length === 0
-  const needsAdmin = admins && admins.data.length < 2
   if (!needsClient && !needsAdmin && count === 0) return null
   return (
     <Card title={words.overview.steps} flush>
