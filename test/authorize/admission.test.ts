@@ -62,7 +62,7 @@ test('ADM-05 clients follow the name of a group, and a later group with the old 
   await limit({ allowed_groups: groups })
   await app.admin('DELETE', `/groups/${dropped.id}`)
   await addClient(app, 'everywhere', { capabilities: ['cross_organization'], allowed_groups: ['writers'] })
-  await addClient(app, 'similar', { capabilities: ['cross_organization'], allowed_groups: ['my "writers"'] })
+  await addClient(app, 'similar', { capabilities: ['cross_organization'], allowed_groups: ['x"a \\ "c"'] })
   await app.admin('PUT', '/clients/similar', { capabilities: [] })
   await create(app, '/groups', { name: 'writers', organization_id: other.id })
   await addClient(app, 'theirs', { organization_id: other.id, allowed_groups: ['writers'] })
@@ -80,7 +80,7 @@ test('ADM-05 clients follow the name of a group, and a later group with the old 
   expect((await app.admin('GET', '/clients/web')).body.updated_at).toBe(renamed.body.updated_at)
   expect(await Promise.all(['everywhere', 'similar', 'theirs'].map(namesOf))).toEqual([
     ['writers'],
-    ['my "writers"'],
+    ['x"a \\ "c"'],
     ['writers'],
   ])
   const browser = openBrowser(app)
@@ -95,7 +95,9 @@ test('ADM-05 clients follow the name of a group, and a later group with the old 
   expect(page.heading).toBe(EXCLUDED)
   await app.admin('PUT', `/groups/${group.id}`, { name: 'a \\ "c"' })
   expect(await namesOf('web')).toEqual(['a "b"', 'a \\ "c"'])
+  await app.events()
   await app.admin('PUT', `/groups/${group.id}`, { name: 'staff' })
+  expect((await app.events()).map(({ target_id }) => target_id)).toEqual(['web', group.id])
   expect(await namesOf('web')).toEqual(['a "b"', 'staff'])
 })
 

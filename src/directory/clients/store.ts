@@ -166,7 +166,9 @@ export const renameAllowedGroup = async (
     .orderBy(clients.client_id)
     .limit(MAX_RENAMED + 1)
   if (found.length > MAX_RENAMED) return undefined
-  for (const { client_id, allowed_groups } of found)
+  // Another name may contain this one after an escaped quotation mark.
+  const naming = found.filter(({ allowed_groups }) => allowed_groups.includes(name))
+  for (const { client_id, allowed_groups } of naming)
     await tx
       .update(clients)
       .set({
@@ -174,8 +176,8 @@ export const renameAllowedGroup = async (
         updated_at: renamed.updated_at,
       })
       .where(eq(clients.client_id, client_id))
-  if (found.length > 0) tx.changed('clients')
-  return found.map(({ client_id }) => client_id)
+  if (naming.length > 0) tx.changed('clients')
+  return naming.map(({ client_id }) => client_id)
 }
 
 /** Replaces the hash of a client's secret. */
