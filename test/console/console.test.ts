@@ -37,6 +37,10 @@ describe('CON-01 the client gatehouse-console', () => {
       ['POST', '/clients/gatehouse-console/secret'],
     ] as const)
       expect([method, (await app.admin(method, path, body)).status]).toEqual([method, 409])
+    const { paths } = (await (await app.call('/api/v1/openapi.json')).json()) as Json
+    const one = paths['/api/v1/admin/clients/{client_id}']
+    for (const { responses } of [one.put, one.delete, paths['/api/v1/admin/clients/{client_id}/secret'].post])
+      expect(responses[409].description).toContain('the console')
     const { body } = await app.admin('GET', '/clients')
     expect(body.data.map((each: Json) => each.client_id)).toEqual(['gatehouse-admin'])
     expect((await app.events()).map(({ type }) => type)).not.toContain('client.created')

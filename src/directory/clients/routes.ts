@@ -16,6 +16,7 @@ import {
   UpdateClient,
 } from './schema.ts'
 import {
+  BUILT_IN,
   createClient,
   deleteClient,
   getClient,
@@ -109,7 +110,8 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     body: UpdateClient,
     status: 200,
     answer: ClientAnswer,
-    errors: [404],
+    errors: [404, 409],
+    conflict: BUILT_IN,
     review: (q, input, good) => judgeChange(q, input.params.client_id, good, input),
     handle: async input =>
       clientAnswer(await updateClient(context, input.params.client_id, input.body, input)),
@@ -123,7 +125,8 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     summary: 'Make a new secret; the old one stops working at once',
     status: 200,
     answer: ClientSecret,
-    errors: [404],
+    errors: [404, 409],
+    conflict: BUILT_IN,
     handle: async input => ({
       client_id: input.params.client_id,
       client_secret: await regenerateSecret(context, input.params.client_id, input),
@@ -137,7 +140,8 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     fresh: true,
     summary: 'Delete a client; its sessions and refresh tokens end',
     status: 204,
-    errors: [404],
+    errors: [404, 409],
+    conflict: BUILT_IN,
     handle: input => deleteClient(context, input.params.client_id, input),
   }),
 ]

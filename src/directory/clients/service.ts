@@ -54,7 +54,7 @@ const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void =
     )
 }
 
-const BUILT_IN = 'This client is the console. It is built in and cannot be changed or deleted.'
+export const BUILT_IN = 'This client is the console. It is built in and cannot be changed or deleted.'
 
 /**
  * Returns the client that a call is about to change.
