@@ -200,7 +200,8 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
 
 /**
  * Replaces the secret. For `overlap` seconds the old secret also signs, so that a receiver that still has the
- * old secret refuses no event. The returned secret is text; null for Ed25519.
+ * old secret refuses no event. A running turn ends, because it signs with the old secret alone: the event
+ * that is being sent is sent again. The returned secret is text; null for Ed25519.
  */
 export const rotateWebhookSecret = (
   context: Core,
@@ -216,16 +217,11 @@ export const rotateWebhookSecret = (
       secret: sealWebhookSecret(context, hook, secret),
       previous_secret: hook.secret,
       previous_until: now + overlap * SECOND,
+      idle: false,
+      next_attempt_at: hook.enabled ? now : NEVER,
       updated_at: now,
     }
-    const { previous_secret, previous_until, updated_at } = changed
-    await saveWebhook(tx, {
-      id: hook.id,
-      secret: changed.secret,
-      previous_secret,
-      previous_until,
-      updated_at,
-    })
+    await saveWebhook(tx, changed)
     await recordHook(context, tx, by, 'webhook.secret_rotated', changed, { overlap })
     return { hook: changed, secret: shown(changed, secret) }
   })

@@ -10,6 +10,7 @@ import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
+import { startReceiver, verifyMessage } from './receiver.ts'
 
 const app = await startApp()
 const shop = { name: 'Shop', url: 'https://shop.example/events', events: ['user.*'] }
@@ -107,6 +108,32 @@ test('WHK-12 a webhook that is deleted during an attempt leaves no log', async (
   answer.resolve(new Response(null))
   await delivery
   expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
+})
+
+test('WHK-03 a rotation without overlap ends a running turn: from then on the new secret alone signs', async () => {
+  const receiver = startReceiver()
+  const own = await startApp({ outbound_allow: [receiver.target] })
+  const hook = await create(own, '/webhooks', { ...shop, url: receiver.url, events: ['user.created'] })
+  const users = [await addUser(own, 'ada'), await addUser(own, 'bob')]
+  await own.events()
+  let secret: string | undefined
+  receiver.state.answer = async () => {
+    const path = `/webhooks/${hook.id}/rotate-secret`
+    secret ??= (await own.admin('POST', path, { overlap: 0 })).body.secret
+    return new Response(null, { status: 204 })
+  }
+  await deliverWebhooks(own.context)
+  const [first, ...later] = receiver.received
+  if (!first || !secret) throw new Error('no message')
+  verifyMessage(hook.secret, first)
+  for (const message of later) verifyMessage(secret, message)
+  expect(receiver.received.map(({ body }) => body.data.target_id)).toEqual(
+    [users[0], ...users].map(user => user?.id),
+  )
+  const { body: stored } = await own.admin('GET', `/webhooks/${hook.id}/deliveries?order=asc`)
+  expect(stored.data.map(({ event_id }: Json) => event_id)).toEqual(later.map(({ id }) => id))
+  expect((await own.events()).map(({ type }) => type)).toEqual(['webhook.secret_rotated'])
+  receiver.stop()
 })
 
 describe('WHK-08 a webhook that is switched off again and again', () => {
