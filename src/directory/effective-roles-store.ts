@@ -1,5 +1,6 @@
 import { and, eq, inArray, or, sql } from 'drizzle-orm'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import { byName } from '#src/lib/text.ts'
 import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
@@ -55,9 +56,7 @@ export const effectiveRoles = (q: Queries, user_id: UserId) =>
   )
 
 const distinct = <R extends { id: string; name: string }>(held: R[]): R[] =>
-  held.length < 2
-    ? held
-    : [...new Map(held.map(role => [role.id, role])).values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  held.length < 2 ? held : [...new Map(held.map(role => [role.id, role])).values()].sort(byName)
 
 const selectGroups = prepared((q, { group_members, groups }) =>
   q

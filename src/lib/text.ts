@@ -43,5 +43,11 @@ const hasControl = (text: string): boolean => {
   return false
 }
 
+/**
+ * Compares two objects by name as `sort` compares texts, in 16-bit code units. Lists of names in requests are
+ * sorted so, and a database sorts some characters in another order.
+ */
+export const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
+
 /** Formats milliseconds since the epoch as an ISO 8601 time in UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()

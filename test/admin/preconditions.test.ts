@@ -1,7 +1,7 @@
 /** Tests If-Match for each kind of object that a PUT changes: RFC 9110 sections 8.8.3 and 13.1.1. */
 import { beforeEach, expect, test } from 'bun:test'
 import { ADMIN_SECRET, type Json, startApp, type TestApp } from '#test/support/app.ts'
-import { callerOf } from '#test/support/callers.ts'
+import { callerOf, create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { addTenant, inputs, keyOf, pathOf, type Tenant } from '#test/support/routes.ts'
 
@@ -124,4 +124,31 @@ test('API-28 a caller who may not read the object learns nothing of it from a re
     const seeing = await refusalBy([permission, permission.replace(/:.*/, ':read')], path)
     expect([seeing.status, typeof seeing.current]).toEqual([412, 'object'])
   }
+})
+
+test('API-28 a PUT of unchanged roles changes nothing, in whichever order a database sorts their names', async () => {
+  const roles = ['😀', 'ﬁ']
+  for (const name of roles) await create(app, '/roles', { name, permissions: [] })
+  const user = await addUser(app, 'dora', { roles })
+  const group = await create(app, '/groups', { name: 'Crew', roles })
+  const provider = await create(app, '/identity-providers', {
+    type: 'oidc',
+    alias: 'corp',
+    name: 'Corp',
+    issuer: 'https://id.corp.example',
+    client_id: 'gatehouse',
+    default_roles: roles,
+  })
+  await app.events()
+  for (const [path, field] of [
+    [`/users/${user.id}`, 'roles'],
+    [`/groups/${group.id}`, 'roles'],
+    [`/identity-providers/${provider.id}`, 'default_roles'],
+  ] as const) {
+    const read = await call('GET', path)
+    expect([path, read.body[field]]).toEqual([path, roles])
+    const put = await call('PUT', path, { [field]: roles.toReversed() }, read.etag ?? '')
+    expect([path, put.status, put.etag]).toEqual([path, 200, read.etag])
+  }
+  expect((await app.events()).map(({ type }) => type).filter(type => type !== 'token.issued')).toEqual([])
 })

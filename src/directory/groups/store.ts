@@ -2,6 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
+import { byName } from '#src/lib/text.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -38,8 +39,7 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
     .from(group_roles)
     .innerJoin(roles, eq(roles.id, group_roles.role_id))
     .where(inArray(group_roles.group_id, ids))
-    .orderBy(roles.name)
-  const byGroup = Map.groupBy(held, ({ group_id }) => group_id)
+  const byGroup = Map.groupBy(held.sort(byName), ({ group_id }) => group_id)
   return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
 }
 
@@ -55,8 +55,7 @@ const withRoleNames = async (q: Queries, rows: Group[]): Promise<ListedGroup[]> 
     .from(group_roles)
     .innerJoin(roles, eq(roles.id, group_roles.role_id))
     .where(inArray(group_roles.group_id, ids))
-    .orderBy(roles.name)
-  const byGroup = Map.groupBy(held, ({ group_id }) => group_id)
+  const byGroup = Map.groupBy(held.sort(byName), ({ group_id }) => group_id)
   return rows.map(row => ({ ...row, roles: byGroup.get(row.id) ?? [] }))
 }
 

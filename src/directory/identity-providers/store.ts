@@ -2,6 +2,7 @@ import { and, eq, exists, inArray, or, sql } from 'drizzle-orm'
 import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { IdentityProviderId, OrganizationId, RoleId } from '#src/lib/ids.ts'
+import { byName } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -60,11 +61,10 @@ export const withRoles = async (q: Queries, providers: IdentityProvider[]): Prom
           .select({ id: roles.id, name: roles.name, permissions: roles.permissions })
           .from(roles)
           .where(inArray(roles.id, ids))
-          .orderBy(roles.name)
       : []
   return providers.map(provider => ({
     ...provider,
-    roles: found.filter(({ id }) => provider.default_role_ids.includes(id)),
+    roles: found.filter(({ id }) => provider.default_role_ids.includes(id)).sort(byName),
   }))
 }
 

@@ -63,13 +63,12 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
     .select({ name: roles.name })
     .from(user_roles)
     .innerJoin(roles, eq(roles.id, user_roles.role_id))
-    .where(eq(user_roles.user_id, placeholder('user_id')))
-    .orderBy(roles.name),
+    .where(eq(user_roles.user_id, placeholder('user_id'))),
 )
 
 /** Returns the sorted names of the roles that are directly assigned to a user. */
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
-  (await selectRoleNames(q, { user_id })).map(({ name }) => name)
+  (await selectRoleNames(q, { user_id })).map(({ name }) => name).sort()
 
 /** Adds to users the names of their directly assigned roles. */
 export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWithRoles[]> => {
