@@ -1,5 +1,5 @@
 import { advance, decide, decideAmong } from '#src/authorize/advance.ts'
-import { isLogin, listBrowserLogins, type StepUser } from '#src/authorize/eligible-logins.ts'
+import { isFirstFactor, isLogin, listBrowserLogins, type StepUser } from '#src/authorize/eligible-logins.ts'
 import { accountRequest, type BrowserSession, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { FlowRequest } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
@@ -12,6 +12,7 @@ import {
 } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
+import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
@@ -23,7 +24,7 @@ import { PageError } from '#src/pages/error-page.ts'
 import { sameOrganization } from '#src/pages/way-back.ts'
 import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { type FactorType, levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
+import { levelOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { recordUnseen } from '#src/sign-in/sign-in.ts'
 
@@ -67,21 +68,28 @@ export const requireViewer = async (
   const next = decideAmong(context, flow, logins)
   if (next.step !== 'issue' || !isLogin(next.login) || !browser.login_hash)
     return advance(context, browser, flow, 'get', logins)
-  if (end !== undefined && cancel !== undefined && !provesChange(next.login, context.clock.now()))
+  const viewer = await viewerOf(context, browser.login_hash, next.login)
+  if (end !== undefined && cancel !== undefined && !(await provesChange(context, viewer)))
     return confirmUser(context, browser, next.login, { back: end, cancel: ownPath(call, cancel) }, 'get')
   await recordUnseen(context, next.login, call)
-  return viewerOf(context, browser.login_hash, next.login)
+  return viewer
 }
 
 /**
  * True when a login suffices for a change of the account. The login must be recent (`FRESH` in
  * next-step.ts), and must include a second factor if the user has one. A remembered browser does not replace
- * the second factor, because its cookie identifies a browser, not a person.
+ * the second factor, because its cookie identifies a browser, not a person. A code by mail does not suffice
+ * for a user who has another way to sign in, because a mailbox alone must not change the account.
  */
-const provesChange = (
-  login: Pick<StepUser, 'acr' | 'auth_time'> & { factors: readonly FactorType[] },
-  now: number,
-): boolean => isFresh(login, now) && (login.factors.length === 0 || levelOf(login.acr) >= levelWith('totp'))
+const provesChange = async ({ clock, store }: Context, { login, user }: Viewer): Promise<boolean> => {
+  if (!isFresh(login, clock.now())) return false
+  if (levelOf(login.acr) >= levelWith('totp')) return true
+  const { factors, ways } = await store.read(async q => ({
+    factors: await listFactors(q, user.id),
+    ways: await listWaysIn(q, user),
+  }))
+  return factors.length === 0 && (isFirstFactor(login) || ways.length === 0)
+}
 
 /**
  * Asks the signed-in user to confirm who they are. Afterwards the browser goes to `back`, or the form in
@@ -90,11 +98,14 @@ const provesChange = (
 const confirmUser = async (
   context: Context,
   browser: BrowserSession,
-  { user_id, organization_id }: Pick<StepUser, 'user_id' | 'organization_id'>,
+  login: Pick<StepUser, 'user_id' | 'organization_id' | 'amr'>,
   { back, ...confirm }: { back: string } & NonNullable<FlowRequest['confirm']>,
   after: 'get' | 'post',
 ): Promise<Response> => {
-  const own = { back, confirm, max_age: FRESH, hinted_user_id: user_id }
+  const { user_id, organization_id } = login
+  // A recent login by a code by mail does not satisfy `prompt=login`, as it would satisfy `max_age`.
+  const prompts = isFirstFactor(login) ? [] : (['login'] as const)
+  const own = { back, confirm, max_age: FRESH, prompts, hinted_user_id: user_id }
   return advance(context, browser, await flowOf(context, accountRequest(organization_id, own)), after)
 }
 
@@ -202,8 +213,7 @@ export const openFreshForm = async (
   const opened = await openForm(context, call)
   const { viewer, form } = opened
   const { login, login_hash } = viewer
-  const factors = (await context.store.read(q => listFactors(q, viewer.user.id))).map(({ type }) => type)
-  if (provesChange({ ...login, factors }, context.clock.now())) return opened
+  if (await provesChange(context, viewer)) return opened
   const { csrf_token: _, ...fields } = Object.fromEntries(form)
   const continues = back === undefined && JSON.stringify(fields).length <= MAX_INTENT
   const intent = continues ? { intent: { path: call.path, fields } } : {}

@@ -12,7 +12,7 @@ import { proceedAs } from './authentication-result.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
 import { continueAt } from './login.ts'
 import { homeOf } from './login-organization.ts'
-import { clientName, openStepPage, type Retry, show } from './step-pages.ts'
+import { clientName, confirmingUser, openStepPage, type Retry, show } from './step-pages.ts'
 import { setCodeFor } from './store.ts'
 
 const PATH = '/oauth/email-code'
@@ -52,12 +52,16 @@ const page = (
 }
 
 /**
- * Answers 404 when the server sends no mail, the organization offers no codes, or a user has to confirm their
- * identity. A mailbox alone must not suffice for a change of the account.
+ * Answers 404 when the server sends no mail, the organization offers no codes, or a user with another way to
+ * sign in has to confirm their identity. A mailbox alone must not suffice for a change of the account.
  */
-const onlyWhereOffered = ({ mail }: Context, { organization, request }: StoredFlow): void => {
-  if (!mail || request.confirm || settingsOf(organization).email_code === 'off')
-    throw new PageError('not_found', 404)
+const onlyWhereOffered = async (
+  context: Context,
+  browser: BrowserSession,
+  flow: StoredFlow,
+): Promise<void> => {
+  const isOffered = context.mail && settingsOf(flow.organization).email_code !== 'off'
+  if (!isOffered || (await confirmingUser(context, browser, flow))) throw new PageError('not_found', 404)
 }
 
 /**
@@ -71,7 +75,7 @@ export const getEmailCode =
       const { searchParams } = new URL(call.request.url)
       throw searchParams.has('code') ? new PageError('other_browser', 400) : error
     })
-    onlyWhereOffered(context, flow)
+    await onlyWhereOffered(context, browser, flow)
     return page(context, browser, flow)
   }
 
@@ -80,7 +84,7 @@ export const postEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'email_code')
-    onlyWhereOffered(context, flow)
+    await onlyWhereOffered(context, browser, flow)
     const username = form.get('username')
     return username === undefined
       ? enterCode(context, browser, flow, form.get('code') ?? '')

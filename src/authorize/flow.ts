@@ -137,7 +137,7 @@ export const accountRequest = (
   own: Partial<
     Pick<
       FlowRequest,
-      'back' | 'confirm' | 'enrol' | 'invited' | 'max_age' | 'hinted_user_id' | 'any_organization'
+      'back' | 'confirm' | 'enrol' | 'invited' | 'max_age' | 'prompts' | 'hinted_user_id' | 'any_organization'
     >
   > = {},
 ): FlowRequest => ({

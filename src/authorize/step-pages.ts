@@ -6,6 +6,7 @@ import { brandOf } from '#src/directory/organizations/brand.ts'
 import { hasTenants } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
+import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import type { Call } from '#src/http/call.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
@@ -82,8 +83,9 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
 })
 
 /**
- * Returns the user who has to confirm their identity. Undefined when the request asks for no confirmation, or
- * the user's login has ended.
+ * Returns the user who has to confirm their identity. Undefined when the request asks for no confirmation,
+ * when the user's login has ended, or when the user has no password, passkey or linked provider. Such a user
+ * gets the login page, which also offers a code by mail.
  */
 export const confirmingUser = async (
   context: Context,
@@ -93,7 +95,14 @@ export const confirmingUser = async (
   const { confirm, hinted_user_id } = flow.request
   if (!confirm) return undefined
   const logins = await listBrowserLogins(context, browser, flow)
-  return logins.find(({ user_id }) => user_id === hinted_user_id)
+  const login = logins.find(({ user_id }) => user_id === hinted_user_id)
+  if (!login) return undefined
+  if (login.factors.includes('passkey') && offersPasskeys(context.config)) return login
+  const ways = await context.store.read(async q => {
+    const user = await findUser(q, flow.organization.id, login.user_id)
+    return user ? listWaysIn(q, user) : []
+  })
+  return ways.some(({ by }) => by !== 'passkey') ? login : undefined
 }
 
 /** Renders the page on which a signed-in user confirms their identity, by one of their ways to sign in. */

@@ -1,0 +1,126 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { insertAccount } from '#src/directory/identity-providers/account-store.ts'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { deliverMails } from '#src/links/mail-delivery.ts'
+import { captureMail } from '#src/mail/captured.ts'
+import { type Json, startApp } from '#test/support/app.ts'
+import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
+import { addPasskeyUser, linkWith } from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
+
+const mail = captureMail()
+const app = await startApp({}, { mail })
+await addClient(app, 'web')
+await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+const CONFIRM = 'Confirm it’s you'
+const ADD = '/account/security/add'
+const PROFILE = '/account/profile'
+let made = 0
+
+/** A user who has a verified address and a password. */
+const withPassword = () => addUser(app, `person${++made}`, { email_verified: true })
+
+/** A user who has a verified address, and no password, passkey or account at a provider. */
+const withoutWays = async (): Promise<Json> => {
+  const { user } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })
+  await app.admin('DELETE', `/users/${user.id}/factors?only_way_in=true`)
+  return user
+}
+
+/** Signs in with a code by mail, on a login page or on the page that leads to it. */
+const signInByMail = async (browser: Browser, page: Page, { username }: Json): Promise<Page> => {
+  while ((await deliverMails(app.context)) > 0);
+  mail.clear()
+  const entry = await browser.get(linkWith(page, '/oauth/email-code'))
+  const asked = await browser.follow(await browser.submit(entry, { username }, '/oauth/email-code'))
+  while ((await deliverMails(app.context)) > 0);
+  const code = /^\d{6}$/m.exec(mail.mails[0]?.text ?? '')?.[0] ?? ''
+  const done = await browser.follow(await browser.submit(asked, { code }, '/oauth/email-code'))
+  await app.events()
+  return done
+}
+
+const enter = async (user: Json) => {
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  await signInByMail(browser, await browser.get('/account'), user)
+  return browser
+}
+const types = async () => (await app.events()).map(({ type }) => type)
+const firstNameOf = async ({ id }: Json) => (await app.admin('GET', `/users/${id}`)).body.first_name
+
+beforeEach(() => app.clock.advance(2 * HOUR))
+
+test('MCD-02 a user with a password confirms who they are after a login by a code, also a repeated one', async () => {
+  const user = await withPassword()
+  const browser = await enter(user)
+  await signInByMail(browser, await browser.get(authorizeUrl('web', { prompt: 'login' })), user)
+  const asked = await browser.get(ADD)
+  expect([asked.heading, asked.html.includes('email-code')]).toEqual([CONFIRM, false])
+  const handle = asked.forms[0]?.fields.request
+  expect((await browser.get(`/oauth/email-code?request=${handle}`)).status).toBe(404)
+  expect((await signIn(browser, asked, user.username)).url).toStartWith('/oauth/enrol')
+})
+
+test('MCD-02 a form that is posted after a login by a code waits for the password', async () => {
+  const user = await withPassword()
+  const browser = await enter(user)
+  const page = await browser.get(PROFILE)
+  const asked = await browser.follow(await browser.submit(page, { first_name: 'Ada' }, PROFILE))
+  expect([asked.heading, await firstNameOf(user), await types()]).toEqual([CONFIRM, user.first_name, []])
+  expect((await signIn(browser, asked, user.username)).url).toBe(`${PROFILE}?notice=saved`)
+  expect([await firstNameOf(user), await types()]).toEqual(['Ada', ['user.login', 'user.updated']])
+})
+
+test('MCD-02 a code in place of an ended login does not confirm who the user is', async () => {
+  const user = await withPassword()
+  const browser = await enter(user)
+  const asked = await browser.get(ADD)
+  browser.cookies.delete('gatehouse_login_8080')
+  const page = await browser.get(`/oauth/login?request=${asked.forms[0]?.fields.request}`)
+  expect(page.heading).toBe('Sign in')
+  expect((await signInByMail(browser, page, user)).heading).toBe(CONFIRM)
+})
+
+test('MCD-02 a user with a linked provider alone confirms there', async () => {
+  const user = await withoutWays()
+  const provider = await app.admin('POST', '/identity-providers', {
+    type: 'oauth2',
+    preset: 'github',
+    alias: 'github',
+    name: 'GitHub',
+    client_id: 'there',
+    client_secret: 'secret',
+  })
+  expect(provider.status).toBe(201)
+  await app.context.store.write(tx =>
+    insertAccount(tx, {
+      ...{ provider_id: provider.body.id, subject: 'somebody', label: '', user_id: user.id as never },
+      ...{ organization_id: user.organization_id, created_at: app.clock.now() },
+    }),
+  )
+  const browser = await enter(user)
+  const asked = await browser.get(ADD)
+  expect([asked.heading, asked.html.includes('email-code')]).toEqual([CONFIRM, false])
+  expect(linkWith(asked, '/oauth/social/github')).toContain('request=')
+  await app.admin('PUT', `/identity-providers/${provider.body.id}`, { enabled: false })
+  expect((await browser.follow(await browser.get(ADD))).url).toStartWith('/oauth/enrol')
+})
+
+test('MCD-02 a user whose only way in is the code signs in with a code before a change', async () => {
+  const user = await withoutWays()
+  const browser = await enter(user)
+  expect((await browser.follow(await browser.get(ADD))).url).toStartWith('/oauth/enrol')
+  const page = await browser.get(PROFILE)
+  app.clock.advance(6 * MINUTE)
+  const asked = await browser.follow(await browser.submit(page, { first_name: 'Ada' }, PROFILE))
+  expect([asked.heading, await firstNameOf(user), await types()]).toEqual(['Sign in', user.first_name, []])
+  expect((await signInByMail(browser, asked, user)).url).toBe(`${PROFILE}?notice=saved`)
+  expect(await firstNameOf(user)).toBe('Ada')
+})
+
+test('MCD-02 PAG-62 no other user signs in with a code in place of the one who makes the change', async () => {
+  const browser = await enter(await withoutWays())
+  app.clock.advance(6 * MINUTE)
+  const refused = await signInByMail(browser, await browser.get(ADD), await withPassword())
+  expect([refused.status, refused.html.includes('That is another account.')]).toEqual([403, true])
+})
