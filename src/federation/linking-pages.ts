@@ -85,7 +85,8 @@ const linkAccountPage = (
 ): Response => {
   const { common, locale } = pageParts(context, pending_link)
   const { email = '' } = pending_link.identity.profile
-  return render('link-account', { ...common, email, ...data }, { locale, ...options })
+  const login_url = `/oauth/login?request=${pending_link.flow.handle}`
+  return render('link-account', { ...common, email, login_url, ...data }, { locale, ...options })
 }
 
 const completeProfilePage = (

@@ -330,6 +330,8 @@ interface ProviderPage extends Common, StepExit {
  */
 export interface LinkAccountPage extends ProviderPage {
   email: string
+  /** URL of the login page, for a user without a password. Every user gets it, so it reveals nothing. */
+  login_url: string
   error?: FormError<MessageCode<'link-account.error.'>>
 }
 

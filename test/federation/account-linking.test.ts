@@ -2,7 +2,15 @@ import { describe, expect, spyOn, test } from 'bun:test'
 import { setPassword } from '#src/directory/users/store.ts'
 import type { Json } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
-import { codeOf, enrolPasskey, enrolTotp, openEnrolment } from '#test/support/factors.ts'
+import {
+  addPasskeyUser,
+  codeOf,
+  enrolPasskey,
+  enrolTotp,
+  linkWith,
+  openEnrolment,
+  signInWith,
+} from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -64,6 +72,23 @@ describe('an address that already belongs to a user', () => {
     expect(await refusal()).toMatchObject([['user.updated', user.id, { fields: ['external_accounts'] }]])
     const again = await goThrough(fresh(), upstream, entry(alias), { sub, email, ...said })
     expect(await whoIs(again)).toBe(user.id)
+  })
+
+  test('FED-04 a user without a password signs in another way, which the page offers to everyone', async () => {
+    const [known, keyed] = [somebody(), somebody()]
+    await addUser(app, known.sub)
+    const { user, passkey } = await addPasskeyUser(app, keyed.sub)
+    const other = await goThrough(fresh(), upstream, entry('asking'), known)
+    expect(linkWith(other, '/oauth/login?request=')).toBeString()
+    const browser = fresh()
+    const asked = await goThrough(browser, upstream, entry('asking'), keyed)
+    expect(asked.heading).toBe('Is this you?')
+    await app.events()
+    const login = await browser.get(linkWith(asked, '/oauth/login?request='))
+    expect(login.heading).toBe('Sign in')
+    expect(await whoIs(await signInWith(browser, login, passkey))).toBe(user.id)
+    expect(await app.events()).toEqual([])
+    expect(await accountsOf(user.id)).toEqual([])
   })
 
   test('is not linked by a password that is reset while it is being verified', async () => {

@@ -133,7 +133,11 @@ const fromProvider = {
   client_name: 'Orbit Notes',
   other,
 }
-const linkAccount: Pages['link-account'] = { ...fromProvider, email: ada.email }
+const linkAccount: Pages['link-account'] = {
+  ...fromProvider,
+  email: ada.email,
+  login_url: '/oauth/login?request=handle',
+}
 const names = ['first_name', 'last_name'] as const
 
 const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', userVerification: 'required' }
