@@ -30,10 +30,14 @@ const queryParameters = ({ properties = {}, required = [] }: Json = {}): Json[] 
     in: 'query',
     required: (required as string[]).includes(name),
     description,
-    // A query field that is an object becomes several parameters, one for each of its properties, such as
-    // `attribute.department`.
+    // A query field that is an object is sent as several parameters, one for each of its properties, such as
+    // `attribute[department]`: https://spec.openapis.org/oas/v3.1.1#style-values
     ...(schema.type === 'object'
-      ? { style: 'form', explode: true, schema: { type: 'object', additionalProperties: { type: 'string' } } }
+      ? {
+          style: 'deepObject',
+          explode: true,
+          schema: { type: 'object', additionalProperties: { type: 'string' } },
+        }
       : { schema }),
   }))
 

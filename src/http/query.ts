@@ -1,13 +1,17 @@
+/** `NAME.KEY`. The key `__proto__` is refused with the whole name, as an unknown parameter. */
+const NESTED = /^(\w+)\.(?!__proto__$)(.+)$/s
+
 /**
  * Parses the query. A repeated name becomes an array. No schema accepts an array, because the server cannot
- * know which value is meant. `NAME.KEY=value` becomes a key of the object NAME.
+ * know which value is meant. `NAME.KEY=value` becomes a key of the object NAME, as does `NAME[KEY]=value`,
+ * which generated clients send (OpenAPI style `deepObject`).
  */
 export const parseQuery = (request: Request): Record<string, unknown> => {
   const start = request.url.indexOf('?')
   if (start < 0) return {}
   const query: Record<string, unknown> = Object.create(null)
   for (const [name, value] of new URLSearchParams(request.url.slice(start + 1))) {
-    const [, object, key] = /^(\w+)\.(?!__proto__$)(.+)$/s.exec(name) ?? []
+    const [, object, key] = NESTED.exec(name.replace(/^(\w+)\[(.+)\]$/s, '$1.$2')) ?? []
     if (object === undefined || key === undefined) put(query, name, value)
     else {
       const inner = query[object] ?? Object.create(null)

@@ -22,6 +22,8 @@ test('API-27 a program that uses generated types compiles and manages users', as
       .quiet()
     expect(checked.stdout.toString()).toBe('')
     const { run } = await import(join(folder, 'program.ts'))
+    const user_attributes = [{ name: 'team', type: 'string', searchable: true }]
+    await app.admin('PUT', '/organizations/org_default', { settings: { user_attributes } })
     const users = await run(app.fetch, await app.tokenOf('gatehouse-admin', ADMIN_SECRET))
     expect(users.map(({ first_name }: { first_name: string }) => first_name)).toEqual([
       'Ada',

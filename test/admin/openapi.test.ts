@@ -271,7 +271,7 @@ describe('requests', () => {
     '%s takes each documented parameter',
     async (_, list) => {
       for (const parameter of list.operation.parameters) {
-        const name = parameter.schema?.type === 'object' ? `${parameter.name}.key` : parameter.name
+        const name = parameter.style === 'deepObject' ? `${parameter.name}[key]` : parameter.name
         if (parameter.in === 'path' || name === 'cursor') continue
         const value = others[name] ?? sample(parameter) ?? 'x'
         const path = list.path.replace(/\{(\w+)_id\}/, '$1_x')

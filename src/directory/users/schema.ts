@@ -229,7 +229,7 @@ export const ListUsers = listQuery({
     .refine(values => Object.keys(values).length <= MAX_FILTERS, `At most ${MAX_FILTERS} attributes.`)
     .optional()
     .describe(
-      'Only users with exactly this value, or with a list that contains it: `attribute.NAME=value`, for each searchable attribute.',
+      'Only users with exactly this value, or with a list that contains it: `attribute.NAME=value` or `attribute[NAME]=value`, for each searchable attribute.',
     ),
 })
 export type ListUsers = z.output<typeof ListUsers>
