@@ -73,7 +73,14 @@ test('refuses a database made with a different text of a migration', () => {
 test('does not upgrade for a command beside the server', async () => {
   using db = new Database(':memory:')
   migrate(db, first)
-  expect(() => migrate(db, second, false)).toThrow(StorageError)
+  expect(() => migrate(db, second, false)).toThrow(
+    new StorageError(':memory: has an older version. Start the server to upgrade it.'),
+  )
+  using empty = new Database(':memory:')
+  expect(() => migrate(empty, first, false)).toThrow(
+    new StorageError(':memory: has no instance. Start the server to create it.'),
+  )
+  expect(tablesOf(empty)).toEqual([])
   const path = await temporaryDatabase()
   await (await openSqlite({ path, migrate: false })).close()
 })

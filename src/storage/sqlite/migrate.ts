@@ -38,7 +38,12 @@ export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = t
     value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
   if (!isNew && requireOurs(db, migrations).length === 0) return
   if (!upgrade)
-    throw new NotMigrated(`${db.filename} has an older version. Start the server to upgrade it.`, isNew)
+    throw new NotMigrated(
+      isNew
+        ? `${db.filename} has no instance. Start the server to create it.`
+        : `${db.filename} has an older version. Start the server to upgrade it.`,
+      isNew,
+    )
   db.transaction(() => {
     db.run(`PRAGMA application_id = ${APPLICATION_ID}`)
     applyMigrations(db, pendingIn(db, migrations))
