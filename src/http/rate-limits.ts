@@ -58,9 +58,9 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored registration of a client. An unused registration is removed by the first sweep after an hour.
-   * Within an hour the instance stores at most a burst of 1,000 and 1,000 more. At most about 2,000 unused
-   * registrations thus exist.
+   * A stored or renewed registration of a client. An unused registration is removed by the first sweep after
+   * an hour. Within an hour the instance stores at most a burst of 1,000 and 1,000 more. At most about 2,000
+   * unused registrations thus exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },

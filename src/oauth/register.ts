@@ -3,8 +3,10 @@ import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import {
   type DynamicClient,
+  endsSoon,
   insertDynamicClient,
   readDynamicClient,
+  renewRegistration,
 } from '#src/directory/clients/dynamic-store.ts'
 import {
   findTokenOrganization,
@@ -33,7 +35,7 @@ const MAX_BYTES = 16 * 1024
 /**
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
  * that register the same metadata without an initial access token share one client_id, because some clients
- * register at each connection.
+ * register at each connection. If such a client would soon be removed, it is renewed.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
@@ -55,7 +57,8 @@ export const postRegister = (context: Context) =>
     const known = client_id.startsWith(PUBLIC_DYNAMIC)
       ? await context.store.read(q => readDynamicClient(q, client_id))
       : undefined
-    const client = known ?? (await register(context, call, client_id, registration, { secret, token }))
+    const isKept = known !== undefined && !endsSoon(known, context.clock.now())
+    const client = isKept ? known : await register(context, call, client_id, registration, { secret, token })
     return oauthJson(describe(client, secret), 201)
   })
 
@@ -100,7 +103,8 @@ const register = async (
       created_at,
       changed_at: null,
     }
-    if (!(await insertDynamicClient(tx, client))) return client
+    if (!(await insertDynamicClient(tx, client)))
+      return (await renewRegistration(tx, client_id, created_at)) ?? client
     await record(context, tx, {
       type: 'client.registered',
       actor: anonymousActor,

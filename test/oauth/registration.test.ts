@@ -1,5 +1,6 @@
 /** Tests POST /oauth/register with the requests that clients of the Model Context Protocol send. */
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { noteUse } from '#src/directory/clients/dynamic-store.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { BASE, type Json, startApp } from '#test/support/app.ts'
@@ -255,6 +256,55 @@ describe('DCR-04 registrations stay few', () => {
     app.clock.advance(1)
     await sweep(app.context)
     expect(await has()).toBe(false)
+  })
+
+  test('DCR-04 a client that registers again is kept for another hour, and earlier than that nothing is written', async () => {
+    app.clock.advance(DAY)
+    await sweep(app.context)
+    const metadata = { ...clients.Cursor, client_name: 'Renewed' }
+    const { body: first } = await register(metadata)
+    app.clock.advance(HOUR / 2 - 1)
+    await app.events()
+    expect((await register(metadata)).body).toEqual(first)
+    app.clock.advance(HOUR / 2)
+    const again = await register(metadata)
+    const client_id_issued_at = Math.floor(app.clock.now() / 1000)
+    expect([again.status, again.body]).toEqual([201, { ...first, client_id_issued_at }])
+    app.clock.advance(HOUR - 1)
+    await sweep(app.context)
+    expect(await rows()).toMatchObject([{ name: 'Renewed', used_at: null }])
+    app.clock.advance(1)
+    await sweep(app.context)
+    expect([await rows(), await app.events()]).toEqual([[], []])
+  })
+
+  test('DCR-04 so is a client that was last used 90 days ago', async () => {
+    const metadata = { ...clients.Cursor, client_name: 'Used' }
+    const { client_id, ...more } = (await register(metadata)).body
+    await app.context.store.write(tx => noteUse(tx, client_id, app.clock.now()))
+    app.clock.advance(90 * DAY - 1)
+    await app.events()
+    expect((await register(metadata)).body).toEqual({ client_id, ...more })
+    app.clock.advance(HOUR - 1)
+    await sweep(app.context)
+    expect(await rows()).toMatchObject([{ client_id }])
+    expect(await app.events()).toEqual([])
+    app.clock.advance(1)
+    await sweep(app.context)
+    expect(await rows()).toEqual([])
+    expect(await app.events()).toMatchObject([{ type: 'client.forgotten', target_id: client_id }])
+  })
+
+  test('DCR-04 keeping a client is charged like a registration', async () => {
+    const [metadata, ip] = [uri('https://a.example/kept'), '198.51.100.9']
+    const { client_id } = (await register(metadata)).body
+    app.clock.advance(HOUR - 1)
+    const kept = async () => (await rows()).find(row => row.client_id === client_id)
+    const before = await kept()
+    for (let i = 0; i < 60; i++) await register(uri(`https://a.example/other/${i}`), {}, ip)
+    expect((await register(metadata, {}, ip)).status).toBe(429)
+    expect(await kept()).toEqual(before)
+    expect((await register(metadata)).status).toBe(201)
   })
 
   test('DCR-04 a flood from one network is refused, and all networks together are bounded', async () => {

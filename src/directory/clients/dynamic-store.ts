@@ -38,8 +38,8 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
 }
 
 /**
- * Milliseconds for which a registration without a consent is kept. A person needs only some minutes from the
- * registration to the consent.
+ * Milliseconds for which a registration without a consent is kept after it was last renewed. A person needs
+ * only some minutes from the registration to the consent.
  */
 const UNUSED_KEPT = HOUR
 /**
@@ -47,6 +47,33 @@ const UNUSED_KEPT = HOUR
  * refresh token. A login after the removal asks for consent again.
  */
 const USED_KEPT = 90 * DAY
+
+/** True when a client would soon count as unused ({@link listUnusedClients}). */
+export const endsSoon = ({ used_at, created_at }: DynamicClient, now: number): boolean =>
+  (used_at === null ? created_at + UNUSED_KEPT : used_at + USED_KEPT) <= now + UNUSED_KEPT / 2
+
+/**
+ * Keeps a client that registers again for at least `UNUSED_KEPT` from now. The time of its last use is moved
+ * only as far as needed for this, because a registration is no use. Returns the client as it is then stored.
+ */
+export const renewRegistration = async (
+  tx: Transaction,
+  client_id: string,
+  now: number,
+): Promise<DynamicClient | undefined> => {
+  const { dynamic_clients: t } = tx.tables
+  const isIt = eq(t.client_id, client_id)
+  const used_at = now - USED_KEPT + UNUSED_KEPT
+  await tx
+    .update(t)
+    .set({ created_at: now })
+    .where(and(isIt, isNull(t.used_at)))
+  await tx
+    .update(t)
+    .set({ used_at })
+    .where(and(isIt, lte(t.used_at, used_at)))
+  return readDynamicClient(tx, client_id)
+}
 
 /**
  * Returns up to `limit` unused clients. A client is unused if no user allowed it within an hour after its
