@@ -255,12 +255,26 @@ describe('approval', () => {
   test('PEO-10 ends when the user is deleted, and when `enabled` is set', async () => {
     const [first, second] = [await wait(), await wait()]
     expect((await app.admin('DELETE', `/users/${first.id}`)).status).toBe(204)
-    expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)
+    await app.events()
+    await letters()
+    const change = { enabled: true, first_name: 'Grace' }
+    expect((await app.admin('PUT', `/users/${second.id}`, change)).status).toBe(200)
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.approved',
+      'user.updated',
+      'user.enabled',
+    ])
+    expect(await letters()).toMatchObject([
+      { to: second.who.email, subject: 'You can sign in to Gatehouse now' },
+    ])
     expect(await waiting()).toEqual([])
     // A user who is disabled later must not look like a new registration: an approval would let them in
     // again.
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: false })).status).toBe(200)
     expect(await waiting()).toEqual([])
+    expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.disabled', 'user.enabled'])
+    expect(await letters()).toEqual([])
     for (const { id } of [first, second])
       expect((await app.admin('POST', `/registrations/${id}/approve`)).status).toBe(404)
   })

@@ -6,11 +6,9 @@ import { recordUser } from '#src/directory/users/record.ts'
 import { domainProblems } from '#src/directory/users/rules.ts'
 import { updateUser } from '#src/directory/users/service.ts'
 import type { UserRow, UserWithRoles } from '#src/directory/users/store.ts'
-import { endWaiting, insertWaiting } from '#src/directory/users/waiting-store.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
+import { insertWaiting, isWaiting } from '#src/directory/users/waiting-store.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { looksTaken } from './names.ts'
 import { administratorNames } from './store.ts'
@@ -69,18 +67,11 @@ export const recordRegistration = async (
 }
 
 /**
- * Approves a user who waits: enables the user, and notifies the user by mail if the server sends mail.
+ * Approves a user who waits, by enabling the user.
  *
- * @throws AppError 403 for a user with permissions that the caller lacks; 404 for a user who does not wait;
- * 429 when the mail exceeds the limits of administrators' mails
+ * @throws AppError 404 for a user who does not wait, and what `updateUser` throws
  */
 export const approveRegistration = (context: Core, id: string, by: UserChangedBy): Promise<UserWithRoles> =>
   updateUser(context, id, { enabled: true }, by, async (tx, user, changed) => {
-    if (!((await endWaiting(tx, user.id)) && changed.includes('enabled'))) throw notFound('The registration')
-    await recordUser(context, tx, by, 'user.approved', user)
-    if (!context.mail) return
-    chargeAdminMail(context, user)
-    const { id: user_id, organization_id } = user
-    const mail = { kind: 'registration_approved', user_id, organization_id } as const
-    await enqueueMail(context, tx, mail, by.client_info)
+    if (!(changed.includes('enabled') && (await isWaiting(tx, user.id)))) throw notFound('The registration')
   })

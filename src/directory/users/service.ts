@@ -8,7 +8,7 @@ import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
-import { enqueueNotice } from '#src/mail/outbox.ts'
+import { enqueueMail, enqueueNotice } from '#src/mail/outbox.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import { beginPurge } from '#src/storage/purges.ts'
@@ -166,7 +166,7 @@ export const updateUser = (
     if (changed.includes('email_code')) await removeEmailCode(tx, user.id)
     // Enabling a user who waits for approval approves the user. If the user is disabled later, they must not
     // appear among the waiting users again.
-    if (changed.includes('enabled')) await endWaiting(tx, user.id)
+    if (changed.includes('enabled') && (await endWaiting(tx, user.id))) await approve(context, tx, row, by)
     if (is_moved) {
       const { email } = row
       await notify(context, tx, 'email_changed', row, by, { email, to: user.email })
@@ -181,6 +181,20 @@ export const updateUser = (
       await recordUser(context, tx, by, row.enabled ? 'user.enabled' : 'user.disabled', row)
     return after
   })
+
+/**
+ * Records that a user who waited is approved, and notifies the user by mail if the server sends mail.
+ *
+ * @throws AppError 429 when the mail exceeds the limits of administrators' mails
+ */
+const approve = async (context: Core, tx: Transaction, user: UserRow, by: UserChangedBy): Promise<void> => {
+  await recordUser(context, tx, by, 'user.approved', user)
+  if (!context.mail) return
+  if (by.caller) chargeAdminMail(context, user)
+  const { id: user_id, organization_id } = user
+  const mail = { kind: 'registration_approved', user_id, organization_id } as const
+  await enqueueMail(context, tx, mail, by.client_info)
+}
 
 /**
  * Sends the user a notice of a change, so that the user learns of a change by someone else. If an
