@@ -263,7 +263,8 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   checkOrigin(context.config, call.request)
   const form = parseForm(await readForm(call.request))
   const browser_hash = browserHash(context, call.request)
-  const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'))
+  const again = startOf(form.get('request') ?? '')
+  const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'), again)
   const [handle = '', login_id] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
   // The forms of these purposes have paths without a page. The URL of the login shows the step that is due.

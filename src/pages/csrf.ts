@@ -48,15 +48,19 @@ export const issueCsrf = (
 ): string => `${subject}.${mac(context, purpose, holder, subject)}`
 
 /**
- * Returns the subject of a token that this server issued to this browser for this purpose.
+ * Returns the subject of a token that this server issued to this browser for this purpose. A browser that
+ * has a cookie, but not that of the token, most likely got the cookie in another tab. Its page therefore says
+ * that the form has expired, and not that cookies may be switched off.
  *
- * @throws PageError 403 `forbidden` for any other token
+ * @param again the URL at which the user can start again after `expired`
+ * @throws PageError 403 `forbidden` without a cookie or token, `expired` for any other token
  */
 export const verifyCsrf = (
   context: Pick<Core, 'master'>,
   purpose: CsrfPurpose,
   holder: SecretHash | undefined,
   presented: string | undefined,
+  again: { retry_url?: string } = {},
 ): string => {
   const dot = presented?.indexOf('.') ?? -1
   if (holder === undefined || presented === undefined || dot < 0) throw new PageError('forbidden', 403)
@@ -64,7 +68,7 @@ export const verifyCsrf = (
   const given = Buffer.from(presented.slice(dot + 1))
   const expected = Buffer.from(mac(context, purpose, holder, subject))
   if (given.length !== expected.length || !timingSafeEqual(given, expected))
-    throw new PageError('forbidden', 403)
+    throw new PageError('expired', 403, again)
   return subject
 }
 

@@ -3,7 +3,16 @@ import { MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
-import { addClient, addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
+import {
+  addClient,
+  addOrganization,
+  addUser,
+  authorizeUrl,
+  codeRow,
+  logInTo,
+  PASSWORD,
+  signIn,
+} from '#test/support/people.ts'
 
 const app = await startApp()
 const ada = await addUser(app, 'ada')
@@ -15,11 +24,12 @@ const start = async () => {
   const browser = openBrowser(app)
   return { browser, page: await browser.get(authorizeUrl('web')) }
 }
+const EXPIRED = 'This page has expired'
 const credentials = { username: 'ada', password: PASSWORD }
 
 describe('O-28 a form that was not issued to this browser', () => {
-  const refused = async (page: Page) => {
-    expect([page.status, page.heading]).toEqual([403, 'We couldn’t accept that form'])
+  const refused = async (page: Page, heading = 'We couldn’t accept that form') => {
+    expect([page.status, page.heading]).toEqual([403, heading])
     expect(page.location).toBeUndefined()
   }
 
@@ -29,8 +39,10 @@ describe('O-28 a form that was not issued to this browser', () => {
     const { csrf_token: foreign = '' } = formOf((await start()).page).fields
     await app.events()
     const before = [await logins(), await pendings()]
-    for (const csrf_token of ['', 'junk', 'a.b', stale, foreign])
+    for (const csrf_token of ['', 'junk', stale])
       await refused(await browser.submit(page, { ...credentials, csrf_token }))
+    for (const csrf_token of ['a.b', foreign])
+      await refused(await browser.submit(page, { ...credentials, csrf_token }), EXPIRED)
     expect([await logins(), await pendings()]).toEqual(before)
     expect(await app.events()).toEqual([])
   })
@@ -40,6 +52,7 @@ describe('O-28 a form that was not issued to this browser', () => {
     for (const action of ['/oauth/consent', '/oauth/select-account', '/oauth/change-password'])
       await refused(
         await browser.post(action, { ...formOf(page).fields, decision: 'approve', login: 'other' }),
+        EXPIRED,
       )
   })
 
@@ -55,6 +68,21 @@ describe('O-28 a form that was not issued to this browser', () => {
     const { browser, page } = await start()
     browser.cookies.clear()
     await refused(await browser.submit(page, credentials))
+  })
+
+  test('from a tab whose cookie another tab replaced: the page has expired, and leads to a new start', async () => {
+    await addOrganization(app, 'acme')
+    const browser = openBrowser(app)
+    const url = '/account?organization=acme'
+    // The requests of both tabs have no cookie, as if they were sent at once.
+    const first = await browser.follow(await browser.get(url))
+    browser.cookies.clear()
+    const second = await browser.follow(await browser.get(url))
+    const page = await browser.submit(first, credentials)
+    await refused(page, EXPIRED)
+    expect(page.html).not.toMatch(/cookies/i)
+    expect(page.html).toContain(`href="${url}"`)
+    expect((await browser.submit(second, { username: 'ada', password: 'wrong' })).status).toBe(401)
   })
 })
 

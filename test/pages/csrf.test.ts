@@ -15,20 +15,28 @@ test('O-28 a token is valid for its own purpose and browser, and names its subje
 describe('O-28 any other token is refused with 403', () => {
   const elsewhere = issueCsrf({ master: masterKey(Buffer.alloc(32, 2)) }, 'login', mine, 'handle')
   test.each([
-    ['none', 'login', mine, undefined],
-    ['empty', 'login', mine, ''],
-    ['no MAC', 'login', mine, 'handle'],
+    ['none', mine, undefined],
+    ['empty', mine, ''],
+    ['no MAC', mine, 'handle'],
+    ['without a browser', undefined, token],
+  ] as const)('%s', (_, holder, presented) => {
+    expect(() => verifyCsrf(context, 'login', holder, presented)).toThrow(
+      expect.objectContaining({ code: 'forbidden', status: 403 }),
+    )
+  })
+
+  test.each([
     ['an empty MAC', 'login', mine, 'handle.'],
     ['of another purpose', 'consent', mine, token],
     ['of another browser', 'login', other, token],
-    ['without a browser', 'login', undefined, token],
     ['for another subject', 'login', mine, token.replace('handle', 'handel')],
     ['under another key', 'login', mine, elsewhere],
     ['longer', 'login', mine, `${token}A`],
     ['of 100 KB', 'login', mine, `handle.${'A'.repeat(100_000)}`],
   ] as const)('%s', (_, purpose, holder, presented) => {
-    expect(() => verifyCsrf(context, purpose, holder, presented)).toThrow(
-      expect.objectContaining({ code: 'forbidden', status: 403 }),
+    const retry_url = '/account?organization=acme'
+    expect(() => verifyCsrf(context, purpose, holder, presented, { retry_url })).toThrow(
+      expect.objectContaining({ code: 'expired', status: 403, retry_url }),
     )
   })
 })
