@@ -3,9 +3,10 @@ import { asAppError } from '#src/http/answer.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Store } from '#src/storage/store.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
-import { eventsUpTo, seqFromNow, settledSeq } from './stream-store.ts'
+import { eventsUpTo, idAt, seqBeforeId, seqFromNow, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
 /** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
@@ -42,26 +43,32 @@ const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
+/** Returns the id of the last event up to `seq`; '' on PostgreSQL, which uses no `seq` again. */
+const lastId = async (store: Store, seq: number): Promise<string> =>
+  store.engine === 'sqlite' ? store.read(q => idAt(q, seq)) : ''
+
 /**
  * Reads new events for all open streams together, until the last stream closes. After a purge has removed
- * the newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the largest
- * `seq` that exists.
+ * the newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last
+ * event that was read and still exists. Its id shows whether it exists, because no id is used again.
  */
-const readOn = async (context: Core, from: number): Promise<void> => {
+const readOn = async (context: Core, from: number, from_id: string): Promise<void> => {
   const { tails, store, log } = context
-  let seen = from
+  let [seen, last_id] = [from, from_id]
   for (;;) {
     await pause()
     if (tails.open.size === 0) break
     try {
       const settled = await settledSeq(store)
-      if (store.engine === 'sqlite') seen = Math.min(seen, settled)
+      const settled_id = await lastId(store, settled)
+      if ((await lastId(store, seen)) !== last_id) seen = await store.read(q => seqBeforeId(q, last_id))
       do {
         const events =
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
         await Promise.all([...tails.open].map(tail => tail.look(events)))
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
+      last_id = settled_id
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')
       endFollowing(context)
@@ -136,7 +143,9 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     },
   }
   tails.open.add(tail)
-  tails.reading ??= seqFromNow(store).then(seen => void readOn(context, seen))
+  tails.reading ??= seqFromNow(store).then(async seen => {
+    void readOn(context, seen, await lastId(store, seen))
+  })
   try {
     await tails.reading
   } catch (error) {

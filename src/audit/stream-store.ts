@@ -44,6 +44,33 @@ export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string
   return row
 }
 
+/** Returns the id of the last event up to `seq`; '' without one. */
+export const idAt = async (q: Queries, seq: number): Promise<string> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ id: events.id })
+    .from(events)
+    .where(lte(events.seq, seq))
+    .orderBy(desc(events.seq))
+    .limit(1)
+  return row?.id ?? ''
+}
+
+/**
+ * Returns the `seq` of the last event that was created before the event with this id; 0 without one. Ids sort
+ * by creation. The search passes the newer events, of which a reader has few.
+ */
+export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
+  const { events } = q.tables
+  const [row] = await q
+    .select({ seq: events.seq })
+    .from(events)
+    .where(sql`${events.id} < ${id}`)
+    .orderBy(desc(events.seq))
+    .limit(1)
+  return row?.seq ?? 0
+}
+
 /**
  * Returns the `seq` up to which all events are known: no open transaction will add an event with a smaller
  * `seq`. Readers of {@link eventsUpTo} stop there, so they skip no event.

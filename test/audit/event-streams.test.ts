@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
+import { inArray } from 'drizzle-orm'
 import { hostActor, record } from '#src/audit/record.ts'
 import { endFollowing } from '#src/audit/tails.ts'
 import { HOUR } from '#src/lib/duration.ts'
@@ -53,17 +54,14 @@ const readerOf = (answer: Response) => {
   return { next, cancel: () => reader?.cancel() }
 }
 
+const update = {
+  type: 'user.updated',
+  target_type: 'user',
+  organization_id: 'org_default',
+  ...hostActor,
+} as const
 const say = (writer: Store, target_id: string, more: Json = {}) =>
-  writer.write(tx =>
-    record(app.context, tx, {
-      type: 'user.updated',
-      target_id,
-      target_type: 'user',
-      organization_id: 'org_default',
-      ...hostActor,
-      ...more,
-    }),
-  )
+  writer.write(tx => record(app.context, tx, { ...update, target_id, ...more }))
 
 test('EVT-20 each new event is sent once, in order, as the list shows it; earlier events are not sent', async () => {
   await say(store, 'usr_before')
@@ -81,6 +79,22 @@ test('EVT-20 each new event is sent once, in order, as the list shows it; earlie
   expect(first?.id).toBe(first?.data.id)
   expect((await app.admin('GET', `/events/${first?.id}`)).body).toEqual(first?.data)
   expect(second?.data.target_id).toBe('usr_second')
+})
+
+test('EVT-20 events are sent that are written at once after the newest ones were removed', async () => {
+  await say(store, 'usr_before')
+  const { next } = readerOf(await open())
+  const removed = ['usr_first', 'usr_second']
+  for (const target of removed) await say(store, target)
+  for (const target of removed) expect((await next())?.data.target_id).toBe(target)
+  await store.write(async tx => {
+    const { events } = tx.tables
+    await tx.delete(events).where(inArray(events.target_id, removed))
+    for (const target of ['usr_third', 'usr_fourth', 'usr_fifth'])
+      await record(app.context, tx, { ...update, target_id: target })
+  })
+  for (const target of ['usr_third', 'usr_fourth', 'usr_fifth'])
+    expect((await next())?.data.target_id).toBe(target)
 })
 
 testOnPostgres('EVT-20 a stream that opens during a transaction sends no earlier event', async () => {
