@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { HOUR, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, HOUR, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { shareOf } from '#src/lib/share.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
@@ -148,6 +148,9 @@ export const deliverDue = async <M extends Message>(
  *   a lease. On PostgreSQL a claim ends with its lease.
  * - Messages of which an attempt failed while the clock was ahead. They are due later than any pause allows.
  *   When this server sees that the clock is set back, it ends all pauses that are longer than a lease.
+ *
+ * Steps back of up to `CLOCK_SKEW` count as no change, because clocks are corrected by small steps. The same
+ * difference is added to the pauses, because another copy may have stored them by a faster clock.
  */
 const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queue<M>) => {
   let released_at: number | undefined
@@ -155,11 +158,12 @@ const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queu
   return async (): Promise<void> => {
     const now = clock.now()
     const isFirst = released_at === undefined
-    const isSetBack = now < seen
-    seen = now
+    const isSetBack = now < seen - CLOCK_SKEW
+    seen = isSetBack ? now : Math.max(seen, now)
     if (released_at !== undefined && !isSetBack && now < released_at + HOUR) return
     released_at = now
-    const ranges: Ranges = [[now + 1 + (isSetBack ? queue.lease : queue.longest), NEVER - 1]]
+    const longest = (isSetBack ? queue.lease : queue.longest) + CLOCK_SKEW
+    const ranges: Ranges = [[now + 1 + longest, NEVER - 1]]
     if (isFirst && store.engine === 'sqlite') ranges.push([now, now + queue.lease - 1])
     await store
       .write(tx => queue.release(tx, now, ranges))

@@ -3,7 +3,9 @@
  * is set back.
  */
 import { expect, test } from 'bun:test'
-import { DAY, HOUR } from '#src/lib/duration.ts'
+import { NEVER, startDelivery } from '#src/delivery/queue.ts'
+import type { Ranges } from '#src/delivery/store.ts'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { deliverMails, startMailDelivery } from '#src/links/mail-delivery.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
@@ -88,4 +90,39 @@ test('DEL-08 a server that runs while the clock is set back delivers them', asyn
   await until(() => outcomes.length >= 3)
   expect(outcomes.sort()).toEqual(delivered)
   for (const stop of stops) stop()
+})
+
+test('DEL-08 a step back of a minute at most, or a faster clock of another copy, ends no pause', async () => {
+  const { context, clock } = await startApp()
+  const released: Ranges[] = []
+  let looks = 0
+  const stop = startDelivery(context, {
+    topic: 'mails',
+    at_once: 1,
+    at_once_each: 1,
+    lease: MINUTE,
+    longest: HOUR,
+    due: async () => {
+      looks++
+      return []
+    },
+    claim: async () => false,
+    release: async (_tx, _now, ranges) => void released.push(ranges),
+    attempt: async () => {},
+  })
+  await until(() => looks === 1)
+  const start = clock.now()
+  for (const step of [-MINUTE, HOUR / 2, -MINUTE / 2, -MINUTE]) {
+    clock.advance(step)
+    const before = looks
+    await context.store.write(async tx => tx.changed('mails'))
+    await until(() => looks > before)
+  }
+  const last = NEVER - 1
+  const now = clock.now()
+  expect(released.map(([pauses]) => pauses)).toEqual([
+    [start + HOUR + MINUTE + 1, last],
+    [now + MINUTE + MINUTE + 1, last],
+  ])
+  stop()
 })
