@@ -10,7 +10,7 @@ const PROBE = '.'.repeat(65_536)
  *
  * @throws Error when they do not
  */
-export const probeWrites = async (write: Store['write']): Promise<void> => {
+const probeWrites = async (write: Store['write']): Promise<void> => {
   await write(tx => putSetting(tx, 'probe', PROBE, 0))
   await write(tx => removeSetting(tx, 'probe'))
 }

@@ -34,8 +34,6 @@ interface Hooks {
   pause(): Promise<void> | undefined
   /** Called after a commit, before its writers get their results. */
   committed(topics: ReadonlySet<Topic>): void
-  /** Called when a transaction could not begin or commit, so that all its writes are refused. */
-  failed(): void
   metrics: CommitMetrics
 }
 
@@ -161,7 +159,6 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       transaction.commit()
     } catch (error) {
       transaction.rollback()
-      hooks.failed()
       committed('failed')
       for (const { reject } of batch) reject(unavailable(error))
       return

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
-import { probeWrites } from '#src/storage/probe.ts'
+import { openProbe } from '#src/storage/probe.ts'
 import {
   preparedForStart,
   type RehearsedUsers,
@@ -40,7 +40,6 @@ const rehearsed = async <T>(
     metrics: commitMetrics(openMetrics()),
     pause: () => undefined,
     committed: () => {},
-    failed: () => {},
   })
   try {
     return await write(async tx => {
@@ -175,19 +174,15 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-  let failing = false
   const checkpoints = checkpointer(writer)
   const metrics = openMetrics()
+  const probe = openProbe(commitMetrics(metrics))
   const { write, leaveTurn, close } = groupCommit(writer, writes, {
-    metrics: commitMetrics(metrics),
+    metrics: probe.metrics,
     pause: checkpoints.pause,
     committed: topics => {
-      failing = false
       checkpoints.committed()
       if (topics.size > 0) notify(topics)
-    },
-    failed: () => {
-      failing = true
     },
   })
 
@@ -210,7 +205,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
     ready: async () => {
       try {
         await probeRead(reads, {})
-        if (failing) await probeWrites(write)
+        await probe.requireWrites(write)
         return true
       } catch {
         return false
