@@ -54,6 +54,7 @@ export const getHistory =
       const [client_id] = clientOf(metadata)
       return {
         failed: type === 'user.login_failed',
+        is_unfinished: type === 'user.first_factor_proven',
         at: iso(timestamp),
         ip_address,
         user_agent,

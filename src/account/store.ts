@@ -1,5 +1,7 @@
-import { and, desc, eq, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, between, desc, eq, exists, inArray, lt, not, or, type SQL, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/sqlite-core'
 import type { Keyset } from '#src/lib/cursor.ts'
+import { HOUR } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
 import { inSlices } from '#src/storage/slices.ts'
@@ -106,7 +108,14 @@ const eventsAt = async (q: Queries, places: number[]) => {
 const SCANNED = 500
 
 /**
- * Lists sign-ins of the user and failed attempts, latest first. `next` is the keyset of the following page. A
+ * Milliseconds from the first factor until a login is recorded at the latest: the user has half an hour for
+ * the second factor, and the client some minutes for the code.
+ */
+const FINISHED_IN = HOUR
+
+/**
+ * Lists sign-ins of the user and failed attempts, latest first. A first factor is listed when no login from
+ * the same browser and address followed. `next` is the keyset of the following page. A
  * page with fewer rows than `limit` may still have a next page.
  */
 export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | undefined, limit: number) => {
@@ -122,10 +131,30 @@ export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | u
     .orderBy(...order)
     .limit(SCANNED)
     .as('recent')
+  const later = alias(events, 'later')
+  const isFinished = exists(
+    q
+      .select({ id: later.id })
+      .from(later)
+      .where(
+        and(
+          eq(later.target_id, user_id),
+          eq(later.type, 'user.login'),
+          between(later.timestamp, recent.timestamp, sql`${recent.timestamp} + ${FINISHED_IN}`),
+          eq(later.ip_address, recent.ip_address),
+          eq(later.user_agent, recent.user_agent),
+        ),
+      ),
+  )
   const found = await q
     .select()
     .from(recent)
-    .where(inArray(recent.type, ['user.login', 'user.login_failed']))
+    .where(
+      or(
+        inArray(recent.type, ['user.login', 'user.login_failed']),
+        and(eq(recent.type, 'user.first_factor_proven'), not(isFinished)),
+      ),
+    )
     .orderBy(desc(recent.timestamp), desc(recent.seq))
     .limit(limit + 1)
   const rows = found.slice(0, limit)

@@ -14,6 +14,7 @@ export const eventTypes = [
   'user.browser_remembered',
   'user.browser_forgotten',
   'user.picture_refused',
+  'user.first_factor_proven',
   'user.login',
   'user.login_failed',
   'user.logout',

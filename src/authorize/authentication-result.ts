@@ -1,8 +1,11 @@
+import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
+import { recordUser } from '#src/directory/users/record.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import { withCookies } from '#src/http/cookies.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { errorPage, PageError } from '#src/pages/error-page.ts'
 import { recognizeDevice } from '#src/sign-in/known-browsers.ts'
@@ -133,6 +136,7 @@ const completeAuthentication = async (
       ...(auth_time !== undefined && { auth_time }),
     }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
+    if (flow.pending.proof?.user_id !== user_id) await recordFirstFactor(context, tx, flow, user, amr, call)
     return { kind: 'accepted', chosen: { login_id: null, selected: false, proof, recovered_by } }
   }
   if (until !== undefined && until <= context.clock.now()) throw new PageError('expired', 400)
@@ -146,6 +150,23 @@ const completeAuthentication = async (
     login,
     cookies,
   }
+}
+
+/**
+ * Records that someone has proven the first factor of a login that needs another one. Otherwise a stolen
+ * password could be tried without a trace. The event has no actor, because the user is not authenticated yet.
+ */
+const recordFirstFactor = (
+  context: Context,
+  tx: Transaction,
+  { client }: StoredFlow,
+  user: UserRow,
+  amr: string[],
+  client_info: ClientInfo,
+): Promise<void> => {
+  const metadata = { client_id: client?.client_id ?? '', amr }
+  const by = { actor: anonymousActor, client_info }
+  return recordUser(context, tx, by, 'user.first_factor_proven', user, metadata)
 }
 
 /**

@@ -701,6 +701,8 @@ export type SignInMethod = MessageCode<'account-history.method.'>
 export interface AccountHistoryPage extends AccountFrame {
   entries: (Place & {
     failed: boolean
+    /** True when the user, or someone with the user's password, did not prove the second factor. */
+    is_unfinished?: boolean
     /** ISO 8601. */
     at: string
     /** Empty when the methods are unknown. */

@@ -6,6 +6,7 @@ import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
+import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, addUser, signIn } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
@@ -55,6 +56,34 @@ test('PEO-31 the sign-ins of the user are listed: application, browser, place, m
     expect.stringMatching(/^Your account Firefox on Windows .*Password$/),
   ])
   expect((await history(other.browser)).entries).toHaveLength(1)
+})
+
+test('PEO-31 a sign-in that stopped at the second factor is listed until it is completed', async () => {
+  const { user, browser } = await signedIn()
+  const { key } = await enrolTotp(
+    app,
+    browser,
+    await browser.follow(await browser.get('/account/security/add')),
+  )
+  app.clock.advance(MINUTE)
+  const thief = openBrowser(app, { ip: '203.0.113.9' })
+  await signIn(thief, await thief.get('/account'), user.username)
+  app.clock.advance(MINUTE)
+  const own = openBrowser(app, { ip: '203.0.113.10' })
+  const step = await signIn(own, await own.get('/account'), user.username)
+  const unfinished = (ip: string) => `Sign-in not completed Unknown device ${ip} Password`
+  const first = expect.stringMatching(/^Your account Firefox on Windows .*Password$/)
+  expect((await history(browser)).entries).toEqual([
+    unfinished('203.0.113.10'),
+    unfinished('203.0.113.9'),
+    first,
+  ])
+  await own.follow(await own.submit(step, { code: codeOf(app, key) }, '/oauth/second-factor'))
+  expect((await history(browser)).entries).toEqual([
+    expect.stringMatching(/^Your account Unknown device 203.0.113.10 Password One-time code$/),
+    unfinished('203.0.113.9'),
+    first,
+  ])
 })
 
 /** Writes events of these types about the user, in this order. */

@@ -54,7 +54,9 @@ describe('PEO-16 a user without a password', () => {
     const browser = openBrowser(app)
     const asked = await browser.follow(await tryCode(browser, user.username, recovery_code, '/account'))
     expect(asked.heading).toBe('Add a passkey')
-    expect(await app.events()).toEqual([])
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.amr])).toEqual([
+      ['user.first_factor_proven', ['otp']],
+    ])
     expect((await browser.get('/account')).heading).toBe('Sign in')
     const { passkey, page } = await enrolPasskey(browser, asked)
     expect(page.heading).toBe('Your account')

@@ -51,6 +51,27 @@ describe('O-69 a login that waits for its second factor counts as no login', () 
     expect(await rows('sessions')).toEqual(before)
   })
 
+  test('is recorded once, as an event without an actor', async () => {
+    const { user, key } = await withTotp()
+    const browser = openBrowser(app)
+    const login = await browser.get(authorizeUrl('web'))
+    await app.events()
+    const page = await signIn(browser, login, user.username)
+    expect(await app.events()).toEqual([
+      {
+        type: 'user.first_factor_proven',
+        actor_id: null,
+        target_id: user.id,
+        target_type: 'user',
+        organization_id: 'org_default',
+        metadata: { client_id: 'web', amr: ['pwd'] },
+      },
+    ])
+    expect((await signIn(browser, login, user.username)).heading).toBe('Two-step verification')
+    expect(answerOf(await send(browser, page, { code: codeOf(app, key) })).code).toBeString()
+    expect(await app.events()).toEqual([])
+  })
+
   test('forms of later steps are refused', async () => {
     const { user } = await withTotp()
     const { browser, page } = await secondStep(user, {}, 'shop')
@@ -239,7 +260,11 @@ describe('fresh authentication', () => {
     expect(step.heading).toBe('Two-step verification')
     const back = await browser.follow(await send(browser, step, { code: codeOf(app, key) }))
     expect(back.heading).toBe('Save your recovery codes')
-    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login', 'user.updated'])
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.first_factor_proven',
+      'user.login',
+      'user.updated',
+    ])
     expect((await browser.get(back.url)).status).toBe(400)
     expect(await app.events()).toEqual([])
   })

@@ -148,7 +148,7 @@ testInChromium(
     await other.page.getByLabel('Six-digit code').fill(codeOf(key, 30))
     await other.page.getByRole('button', { name: 'Continue' }).click()
     expect((await atClient(other.page)).has('code')).toBe(true)
-    expect(await eventsOf(user)).toEqual(['user.login_failed'])
+    expect(await eventsOf(user)).toEqual(['user.first_factor_proven', 'user.login_failed'])
     await other.close()
   },
   60_000,
@@ -194,7 +194,7 @@ testInChromium(
     await page.context().clearCookies()
     await open(page)
     expect((await atClient(page)).has('code')).toBe(true)
-    expect(await eventsOf(user)).toEqual([])
+    expect(await eventsOf(user)).toEqual(['user.first_factor_proven'])
     await close()
   },
   60_000,
@@ -217,7 +217,11 @@ testInChromium(
       if (works) expect((await atClient(page)).has('code')).toBe(true)
       else expect(await page.getByRole('alert').textContent()).toContain('unused recovery codes')
     }
-    expect(await eventsOf(user)).toEqual(['user.login_failed'])
+    expect(await eventsOf(user)).toEqual([
+      'user.first_factor_proven',
+      'user.first_factor_proven',
+      'user.login_failed',
+    ])
     await close()
   },
   60_000,

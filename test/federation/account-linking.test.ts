@@ -188,7 +188,7 @@ describe('O-69 a user who has a second factor', () => {
     expect(step.heading).toBe('Two-step verification')
     const before = await loginsOf(user.id)
     expect(await accountsOf(user.id)).toEqual([])
-    expect(await app.events()).toEqual([])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.first_factor_proven'])
     const [stored] = (
       await app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
     ).filter(({ proof }) => proof?.user_id === user.id)
@@ -219,7 +219,9 @@ describe('O-69 a user who has a second factor', () => {
     expect((await later.get('/account')).heading).toBe('Sign in')
     const silent = answerOf(await later.get(authorizeUrl('app', { prompt: 'none' })))
     expect(silent.error).toBe('login_required')
-    expect(await app.events()).toEqual([])
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.amr])).toEqual([
+      ['user.first_factor_proven', ['fed']],
+    ])
     const page = await later.follow(await later.submit(again, { code: code() }))
     const { acr, amr } = await codeRow(app, answerOf(page).code)
     expect([await whoIs(page), acr, amr]).toEqual([user.id, '2', ['fed', 'otp', 'mfa']])

@@ -281,6 +281,8 @@ describe('each operation records its events, and no others', () => {
       'admin.settings_changed',
       // test/sign-in/unlock.test.ts
       'user.unlocked',
+      // test/authorize/second-factor.test.ts
+      'user.first_factor_proven',
       // test/authorize/remembered-browser.test.ts
       'user.browser_remembered',
       'user.browser_forgotten',

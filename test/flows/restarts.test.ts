@@ -155,7 +155,7 @@ describe('R-24 a restart between any two steps', () => {
     const page = await browser.get(await post())
     await app.events()
     const step = await browser.follow(await browser.submit(page, choose))
-    expect([step.heading, await types()]).toEqual(['Two-step verification', []])
+    expect([step.heading, await types()]).toEqual(['Two-step verification', ['user.first_factor_proven']])
     expect((await send(browser, step, { code: codeOf(app, key) })).heading).toBe('Your account')
     expect((await types()).filter(type => type === 'user.password_changed')).toHaveLength(1)
     nextCode()

@@ -399,6 +399,7 @@ const history: Pages['account-history'] = {
       at: '2026-11-19T14:00:00Z',
       methods: [],
     },
+    { ...phone, failed: false, is_unfinished: true, at: '2026-11-19T13:59:00Z', methods: ['password'] },
   ],
   next_url: '/account/history?cursor=c',
 }
