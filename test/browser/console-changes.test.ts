@@ -100,6 +100,37 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-07 an action that reads a user again shows the attributes that another person has saved',
+  async () => {
+    const { page, served } = at
+    const { app, url } = served
+    const { id } = await addUser(app, 'eve', {
+      attributes: { desk: '1', note: 'old', team: 'red' },
+      enabled: false,
+    })
+    await enterConsole(page, url, `/console/users/${id}`)
+    const input = (name: string) => page.locator(`[name="attributes.${name}"]`)
+    await input('note').fill('Mine')
+    await button('Remove desk').click()
+    const theirs = { desk: '1', note: 'old', team: 'blue', floor: '4' }
+    await app.admin('PUT', `/users/${id}`, { attributes: theirs })
+    await button('Enable').click()
+    await input('floor').waitFor()
+    expect([await input('team').inputValue(), await input('note').inputValue()]).toEqual(['blue', 'Mine'])
+    expect(await input('desk').count()).toBe(0)
+    await input('note').fill('Also mine')
+    await button('Save changes').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect((await at.stored(`/users/${id}`)).attributes).toEqual({
+      note: 'Also mine',
+      team: 'blue',
+      floor: '4',
+    })
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-07 using theirs shows theirs in each field, so that the next change keeps it',
   async () => {
     const { page, served } = at

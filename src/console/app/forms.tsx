@@ -11,7 +11,8 @@ import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
 type Values = Record<string, unknown>
-const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+const same = (one: unknown, other: unknown): boolean =>
+  one === other || JSON.stringify(one) === JSON.stringify(other)
 
 const isObject = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -60,9 +61,13 @@ export const useEdit = <T extends object>(
   const [draft, setDraft] = useState<Values>({})
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
-  const [version, setVersion] = useState(0)
+  const version = useRef(0)
   const latest = useRef(draft)
   latest.current = draft
+  // Another read of the object, such as after an action of the screen, may show what others have saved.
+  const known = useRef(stored)
+  if (!same(known.current, stored)) version.current++
+  known.current = stored
   const values = withChanges(stored as Values, draft)
   const changes = deepChangesOf(stored as Values, values)
   /** Returns the body of the PUT. A field that the API replaces keeps the other entries of `newest`. */
@@ -78,10 +83,11 @@ export const useEdit = <T extends object>(
   const keep = (left: Values) => {
     setDraft(left)
     setProblem(undefined)
-    if (Object.keys(left).length === 0) setVersion(version => version + 1)
+    if (Object.keys(left).length === 0) version.current++
   }
   const take = ({ data, etag }: { data: T; etag: string }, left: Values) => {
     keep(left)
+    known.current = data
     forgetName(path)
     loaded.set(data, etag)
   }
@@ -116,10 +122,10 @@ export const useEdit = <T extends object>(
     /** Discards the changes and shows the object that another person has saved. */
     takeTheirs: () => attempt(async () => take(await callApi<T>('GET', path), {})),
     /**
-     * Increases when changes are saved or discarded. Parts of the form with a state of their own use it as
-     * their `key`, so that an increase resets them.
+     * Increases when changes are saved or discarded, and when another read has found a changed object. Parts
+     * of the form with a state of their own use it as their `key`, so that an increase resets them.
      */
-    version,
+    version: version.current,
     reset: () => keep({}),
     dismiss: () => setProblem(undefined),
   }

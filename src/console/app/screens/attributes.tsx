@@ -259,7 +259,9 @@ export const Attributes = (props: {
   const definitions = all.filter(({ visible }) => visible !== 'nobody')
   const isDefined = (name: string) => all.some(definition => definition.name === name)
   const part = (wanted: boolean): Values =>
-    Object.fromEntries(Object.entries(attributes).filter(([name]) => isDefined(name) === wanted))
+    Object.fromEntries(
+      Object.entries(attributes).filter(([name, value]) => isDefined(name) === wanted && value !== undefined),
+    )
   const set = (name: string, value: unknown) => {
     const { [name]: _, ...rest } = attributes
     onAttributes(value === undefined ? rest : { ...attributes, [name]: value })
