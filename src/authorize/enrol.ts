@@ -17,7 +17,7 @@ import type { BrowserLogin } from './eligible-logins.ts'
 import { enrolPage, hasNoPassword, offerPasskeyPage, secretFor } from './factor-pages.ts'
 import { chooseLogin, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { show } from './step-pages.ts'
-import { consumeRound } from './store.ts'
+import { consumeRound, findPending } from './store.ts'
 
 /**
  * Handles the form that adds a factor: the first `code` of an authenticator app, or the `credential` of a new
@@ -57,12 +57,14 @@ export const postEnrol =
       flow,
       async tx => {
         const user = await confirmProof(tx, { ...login, id: login.user_id })
-        const { credential_id } = factor
-        const known = credential_id ? await findPasskey(tx, credential_id) : undefined
-        if (known && known.user_id !== user.id) return { kind: 'refused', answer: () => retry('passkey') }
         // The first of two copies of the form enrols the factor. The second copy leads to the next step.
-        if (known || !(await consumeRound(tx, flow.pending)))
+        const stored = await findPending(tx, { ...flow.pending, now: context.clock.now() })
+        if (stored?.round !== flow.pending.round)
           return { kind: 'refused', answer: () => resume(context, browser, flow) }
+        const { credential_id } = factor
+        if (credential_id && (await findPasskey(tx, credential_id)))
+          return { kind: 'refused', answer: () => retry('passkey') }
+        if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const factors = await listFactors(tx, user.id)
         if (factors.length >= MAX_FACTORS) throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, client_info: call }

@@ -221,6 +221,20 @@ test('twenty factors are the maximum', async () => {
   )
 })
 
+test('a passkey that the account already has is refused on the page that adds one', async () => {
+  const user = await newUser()
+  const browser = openBrowser(app)
+  const { passkey } = await enrolPasskey(browser, await openEnrolment(browser, user.username))
+  await app.events()
+  const choice = await browser.follow(await browser.get('/account/security/add'))
+  const { page } = await enrolPasskey(browser, choice, passkey)
+  expect([page.status, page.heading]).toEqual([400, 'Add a passkey'])
+  expect(page.html).toContain('role="alert"')
+  expect([(await factorsOf(user)).length, await app.events()]).toEqual([1, []])
+  const { page: added } = await enrolPasskey(browser, page)
+  expect([added.url, (await factorsOf(user)).length]).toEqual(['/account/security?notice=factor_added', 2])
+})
+
 describe('a password change on the account page', () => {
   const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8' }
 
