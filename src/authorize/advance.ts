@@ -115,8 +115,8 @@ export const settle = async <F extends Flow>(
   const logins = known ?? (await listBrowserLogins(context, browser, flow))
   const next = decideAmong(context, flow, logins)
   const concernsClient = next.step === 'excluded' || next.step === 'consent' || next.step === 'issue'
-  if (!flow.client?.from_document || flow.document || !concernsClient) return { flow, next, logins }
-  return settle(context, browser, await withDocument(context, browser.call, flow, next.login))
+  const described = concernsClient ? await withDocument(context, browser.call, flow, next.login) : flow
+  return described === flow ? { flow, next, logins } : settle(context, browser, described)
 }
 
 /** Like {@link decide}, with logins that are already listed. */
@@ -166,7 +166,7 @@ const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: numbe
  * True when the login of a page became too old while the page was open. The next step asks the same user to
  * authenticate again.
  */
-export const isStale = (next: Next, login_id: string | undefined): boolean =>
+export const isStale = (next: Next, login_id: string | undefined): next is Next & { login: BrowserLogin } =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
 
 /** Loads a stored flow again and continues with the step that is due now. */

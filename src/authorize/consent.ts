@@ -3,6 +3,7 @@ import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { advance, isStale, refuseAuthorization, settle } from './advance.ts'
+import { withDocument } from './document.ts'
 import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
 
@@ -24,7 +25,10 @@ export const postConsent =
     // The page is out of date: the user has signed out since, or another step is due.
     if (!isDue && !isStale(next, login_id)) throw new PageError('expired', 400)
     // A denial is not stored: the user may decide otherwise at the next request.
-    if (decision === 'deny') return refuseAuthorization(context, call, flow, 'access_denied')
+    if (decision === 'deny') {
+      const described = await withDocument(context, call, flow, next.login)
+      return refuseAuthorization(context, call, described, 'access_denied')
+    }
     return advance(context, browser, { ...flow, approved: isDue }, 'post', logins)
   }
 

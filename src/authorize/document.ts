@@ -10,7 +10,8 @@ import { refuseRequest } from './refused-request.ts'
 
 /**
  * Returns the flow with its client as the metadata document describes it. The document is read only after the
- * login, so that a request without a login causes no outbound call.
+ * login, so that a request without a login causes no outbound call. Returns a flow of another client, and one
+ * whose document has been read, as it is.
  *
  * @throws PageError when the document cannot be used, or lacks the redirect URI; AppError 429 or 503 when too
  * many documents are being read
@@ -21,6 +22,7 @@ export const withDocument = async <F extends Flow>(
   flow: F,
   { user_id, email }: StepUser,
 ): Promise<F> => {
+  if (!flow.client?.from_document || flow.document) return flow
   const { organization } = flow
   const { client_id, redirect_uri } = flow.request
   const found = await findDocument(context, client_id, { organization, user_id })

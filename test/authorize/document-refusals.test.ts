@@ -23,6 +23,21 @@ beforeEach(async () => {
   await app.events()
 })
 
+test('CMD-05 a denial after max_age has passed goes only to a redirect URI of the document', async () => {
+  const denial = async (redirect_uri: string) => {
+    const client = publish()
+    const { browser } = await open(client, {}, await person())
+    const page = await browser.get(request(client, { max_age: '60' }))
+    publish({ redirect_uris: [redirect_uri] }, {}, client.client_id)
+    app.context.documents.clear()
+    app.clock.advance(61 * SECOND)
+    const { status, location } = await browser.submit(page, { decision: 'deny' }, '/oauth/consent')
+    return [status, location?.replace(/&.*/, '')]
+  }
+  expect(await denial(WEB)).toEqual([302, `${WEB}?error=access_denied`])
+  expect(await denial('https://agent.example/moved')).toEqual([400, undefined])
+})
+
 describe('CMD-05 a document that cannot be used ends in a page', () => {
   const refused = async (client_id: string) => {
     const { page } = await open({ client_id }, {}, await person())
