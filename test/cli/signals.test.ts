@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { EXECUTABLE, serveExecutable } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
-import { temporaryPostgres } from '#test/support/postgres.ts'
+import { startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 
 const workersOf = async (pid: number): Promise<string[]> =>
@@ -30,8 +30,13 @@ const whileStarting = async (url: string, use: (server: Bun.Subprocess) => Promi
       stdout: 'pipe',
       stderr: 'inherit',
     })
-    await until(async () => (await workersOf(child.pid)).length === 1)
-    await use(child)
+    try {
+      await until(async () => (await workersOf(child.pid)).length === 1)
+      await use(child)
+    } catch (error) {
+      child.kill('SIGKILL')
+      throw error
+    }
     return child
   })
   await sql.close()
@@ -85,7 +90,9 @@ testOnPostgres(
 testOnPostgres(
   'SIGTERM ends a server whose PostgreSQL does not answer',
   async () => {
-    const { url, drop } = await temporaryPostgres()
+    // The test stops processes of PostgreSQL, so it needs a server of its own on this machine.
+    const postgres = startPostgres()
+    const url = `${postgres.url}/postgres`
     await using server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url })
     const sql = new SQL(url)
     await server.admin('GET', '/roles')
@@ -103,8 +110,8 @@ testOnPostgres(
       for (const { pid } of backends) process.kill(Number(pid), 'SIGCONT')
     }
     await sql.close()
-    await drop()
+    postgres.remove()
   },
   // Writers wait for an answer of PostgreSQL for 20 seconds.
-  15_000,
+  20_000,
 )
