@@ -8,7 +8,7 @@ const ErrorDetail = z
   .object({
     field: z.string().describe('Path of the field, such as `settings.session_ttl`.'),
     code: z.string().describe('Kind of the mistake.'),
-    message: z.string().describe('What is wrong or allowed.'),
+    message: z.string().describe('The fault of the value, or the values that are allowed.'),
   })
   .meta({ id: 'ErrorDetail', description: 'A refused field.' })
 

@@ -103,8 +103,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       'rate_limited',
       `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
-        // The server notices a closed connection when it next writes to the stream. It writes to an idle
-        // stream after `BEAT`, so a new stream may be possible by then.
+        // A closed connection counts until the server next writes to its stream, which it does within
+        // `BEAT`. Then the caller may be able to open a new stream.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )

@@ -117,7 +117,7 @@ export const offeredScopes = (
 ): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
 
 /**
- * Returns the offered scopes of a request as consents store them. A scope of an API is stored as
+ * Returns the offered scopes of a request in the form that consents have. A scope of an API is stored as
  * `API_ID/SCOPE`, because another API may have a scope with the same name. A later API may even have the same
  * identifier. The id of each API is stored too, because a token without scopes may give access to the API.
  */

@@ -26,9 +26,10 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server. If only this machine can reach the server, they are the documented
- * ones. Otherwise they are random, because the documented ones are public; an admin secret in the settings
- * then replaces the random one. A data directory keeps its credentials when it is used again.
+ * Returns the credentials of a server. A server that only this machine can reach has the credentials of the
+ * documentation. Any other server has random ones, because those of the documentation are public; an admin
+ * secret in the settings then replaces the random one. A data directory keeps its credentials when it is used
+ * again.
  *
  * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */

@@ -229,8 +229,8 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
   )
 
 /**
- * Confirms that the provider is unchanged. If the user filled in a form, uses up all forms of this flow, so
- * that they allow one login only.
+ * Confirms that the provider is unchanged. After a form that the user filled in, it uses up all forms of this
+ * flow, so that the flow allows one login only.
  */
 const confirmIdentity = async (
   tx: Transaction,

@@ -58,9 +58,9 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored or renewed registration of a client. An unused registration is removed by the first sweep after
-   * an hour. Within an hour the instance stores at most a burst of 1,000 and 1,000 more. At most about 2,000
-   * unused registrations thus exist.
+   * A stored or renewed registration of a client. The first sweep after an hour removes an unused one. The
+   * instance stores at most 2,000 registrations in an hour: a burst of 1,000, and 1,000 per hour. At most
+   * about 2,000 unused registrations thus exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },
@@ -164,10 +164,10 @@ const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 
 /**
  * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
- * its budget for this mailbox. Beyond its reserve it also pays from the budget that all organizations share
- * for the mailbox. One organization thus cannot stop the mail of another organization to the same mailbox.
- * Notices about webhooks (`kind`) have separate budgets, because a receiver causes them and must not use up
- * the budgets for resets and invitations.
+ * its budget for this mailbox. A part of the latter is its reserve; further mail also charges the budget that
+ * all organizations share for the mailbox. One organization thus cannot stop the mail of another organization
+ * to the same mailbox. Notices about webhooks (`kind`) have separate budgets, because a receiver causes them
+ * and must not use up the budgets for resets and invitations.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
  */

@@ -185,7 +185,7 @@ export const extendSession = async (
     .limit(1)
   if (!found) return undefined
   const expires_at = Math.min(now + lifetime, found.ends_by ?? Number.POSITIVE_INFINITY)
-  // `due_at` is not changed, because the sweep postpones it.
+  // The sweep reads the new times at `due_at` and then moves it, so this write leaves it unchanged.
   await tx.update(sessions).set({ last_active_at: now, expires_at }).where(eq(sessions.id, found.id))
   return found
 }

@@ -75,7 +75,7 @@ const isIndexedWord = (word: string): boolean => [...word].length >= 3
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
-/** True for a term with a word of fewer than three characters, with which each found row is then compared. */
+/** True for a term with a word of fewer than three characters. Each found row is compared with the term. */
 export const isComparedTerm = (term: string): boolean => !wordsOf(term).every(isIndexedWord)
 
 /** Returns the longest word of a term. */

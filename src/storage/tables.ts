@@ -527,9 +527,9 @@ export const tables = (kit: Kit) => {
         /** Time of the last sign-in in this browser, including single sign-on of a provider. */
         signed_in_at: ms('signed_in_at').notNull(),
         /**
-         * Time at which the login was marked as needing no further event: when its own event was recorded,
-         * when it replaced another login, or when the sweep removed a session whose event shows the login.
-         * null before that time.
+         * Time from which the login needs no further event. It is set when the login's own event is recorded
+         * and when the login replaces another one. It is also set when the sweep removes one of the login's
+         * sessions, because the event of that session shows the login. null before that time.
          */
         recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),

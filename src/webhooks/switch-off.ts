@@ -18,8 +18,8 @@ type MayMail = (user_id: UserId, to: Parameters<typeof chargeAdminMail>[1]) => b
 /**
  * Returns a function that charges a mail to the rate limits, and returns false when they allow no further
  * mail. Without these limits an administrator could fill any mailbox with a webhook that is switched off
- * again and again. The audit event is recorded even when no mail is sent. Each user is charged once, because
- * PostgreSQL repeats the body of a write after a conflict.
+ * again and again. The audit event is recorded even when no mail is sent. The function remembers whom it has
+ * charged: PostgreSQL repeats the body of a write after a conflict, and must not charge a user twice.
  */
 export const mailCharges = (context: Context): MayMail => {
   const decided = new Map<UserId, boolean>()

@@ -59,7 +59,7 @@ const settings = () => {
   }
 }
 
-/** Path of the Node.js for the peer; undefined when neither npm nor the machine has it. */
+/** Path of the Node.js that runs the peer, from npm or installed on the machine; undefined without both. */
 export const findNode = async (): Promise<string | undefined> => {
   const ask = (command: string[]) => {
     try {

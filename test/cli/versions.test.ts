@@ -58,7 +58,7 @@ test('RUN-40 doctor names a server of another version, and a schema of another v
   ])
 }, 30_000)
 
-/** To the executable, a database without its last migration has the schema of an older version. */
+/** Without the row of its last migration, a database counts as one of an older version. */
 const AGE = 'DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)'
 const APPLIED = 'SELECT name, hash FROM migrations ORDER BY name'
 

@@ -39,8 +39,8 @@ const inventedValue = (name: string, { dataType }: Column, table: string): unkno
 }
 
 /**
- * Adds a row to each table that names users or organizations, unless the table already has a row of the user
- * or organization in `known`.
+ * Adds a row of the user and organization in `known` to each table that refers to users or organizations,
+ * unless the table already has such a row.
  */
 const inventRows = (app: TestApp, known: Record<string, string>): Promise<void> =>
   app.context.store.write(async tx => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testWith } from '#test/support/debian.ts'
 
-/** Declares a test that needs a compiler for the faulty disk of `faults.c`. */
+/** Declares a test with the faulty disk of `faults.c`. Such a test needs a C compiler. */
 export const testWithFaults = testWith('gcc', '/usr/bin/gcc')
 
 /** The long form takes an hour: `bun run test:reliability`. */

@@ -23,7 +23,7 @@ test('the search index stays merged while users are added, renamed and deleted, 
   using db = new Database(path)
   db.run('PRAGMA synchronous = OFF')
   db.run('PRAGMA wal_autocheckpoint = 0')
-  // The upper bits of a key are the part: https://www.sqlite.org/fts5.html#the_inverted_index
+  // The upper bits of a key are the id of a segment: https://www.sqlite.org/fts5.html#the_inverted_index
   const parts = db.prepare('SELECT count(DISTINCT id >> 37) FROM users_search_data WHERE id > 10')
   const log = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   /**

@@ -108,7 +108,7 @@ const stepsBy = (roll: (sides: number) => number): Step[] => {
       const row = group && user && { group_id: group.id, user_id: user.id }
       if (row) await tx.insert(tx.tables.group_members).values(row).onConflictDoNothing()
     },
-    // A session that ends twice counts once; the end can be undone.
+    // Ends a session, possibly one that has ended, or undoes its end.
     async tx => {
       const { sessions } = tx.tables
       const session = pick(await tx.select().from(sessions))

@@ -1,9 +1,9 @@
 // Measures the first paint of the console in Chromium, from source, with a warm and a cold cache.
 //   bun test/support/console-paint.ts [RUNS]
-// Prints the median of two times in milliseconds, each of which ends when the page first shows something. The
-// first time begins when the address is opened and includes the redirect of the login. The second time begins
-// with the last navigation. The load average is printed too, because the times are comparable only on a quiet
-// machine.
+// Measures two durations in each run and prints the median of each, in milliseconds. Both end when the page
+// first shows something. The first begins when the address is opened and includes the redirect of the login.
+// The second begins with the last navigation. The load average is printed too, because the times are
+// comparable only on a quiet machine.
 import { loadavg } from 'node:os'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { closeChromium, openPage } from './chromium.ts'

@@ -37,8 +37,8 @@ interface Calling {
 const Operation = createContext<Calling>({ limits: {}, problem: undefined, standing: undefined })
 
 /**
- * Returns what is left of a refusal after fields were edited. The details of an edited field are left out,
- * because they are about its old value.
+ * Returns a refusal without the details of the fields that were edited since, because they are about the
+ * old values.
  */
 const standingOf = (problem: Problem | undefined, edited: string[]): Problem | undefined => {
   if (!problem || edited.length === 0) return problem
@@ -108,7 +108,7 @@ export const useRefusals = (name: string | undefined): Detail[] =>
     ({ field }) => field === name || field.startsWith(`${name}.`),
   ) ?? []
 
-/** Returns what is left of a refusal after fields of the enclosing form were edited. */
+/** Returns a refusal without the details of the fields of the enclosing form that were edited since. */
 export const useStanding = (given: Problem | undefined): Problem | undefined => {
   const { problem, standing } = useContext(Operation)
   return given === problem ? standing : given

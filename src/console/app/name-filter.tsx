@@ -63,8 +63,8 @@ export const NameFilter = (props: {
   label: string
   name?: string
   /**
-   * Text below the field. Only forms set this text. A field without this text is a filter: it accepts a part
-   * of a name if the search finds exactly one object.
+   * Text below the field. Only forms set this text. Without it the field is a filter, which accepts a part of
+   * a name if exactly one object has that part in its name.
    */
   hint?: string
   /** Id of the object that is chosen when the field is first shown. */

@@ -22,7 +22,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'visible',
       editable === 'user' && visible !== 'user',
-      'Users must see what they edit: visible must be user.',
+      'Users must see what they edit: set `visible` to `user`.',
     ],
     [
       'visible',

@@ -133,9 +133,9 @@ const isHash = (text: string): boolean =>
  * Verifies a password. Returns false when `hash` is missing: for an unknown user or a user without a
  * password.
  *
- * `costs` are the costs of all stored hashes. The function computes one hash of each of them, and one of the
- * configured cost. The time then reveals nothing about the stored hash, even when stored hashes have
- * different costs after a change of the settings or an import. One hash of the highest cost would not
+ * `costs` are the costs of all stored hashes. The function computes one hash with each of these costs, and
+ * one with the configured cost. The time then reveals nothing about the stored hash, even when stored hashes
+ * have different costs after a change of the settings or an import. One hash of the highest cost would not
  * suffice, because the times of argon2 and bcrypt cannot be equalized exactly. An empty or overlong password
  * is refused before any hash is computed, whether or not the user exists.
  *

@@ -248,8 +248,8 @@ const findFault = (
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
   // The client for which the code was issued may have been deleted. Another application may have its
-  // `client_id` now, and must not get the tokens. A creation in the future was stored before the clock was
-  // set back, and refuses no code.
+  // `client_id` now, and must not get the tokens. A `created_at` in the future was stored before the clock
+  // was set back, and is ignored.
   if (client.created_at > code.issued_at && client.created_at <= now + CLOCK_SKEW)
     return 'The client was registered after the code was issued.'
   return undefined

@@ -134,9 +134,9 @@ const openTransaction = (db: Database, queries: Queries) => {
 
 /**
  * Group commit: one BEGIN IMMEDIATE … COMMIT contains up to `BATCH` queued writes, each in its own savepoint.
- * The writes share one wait for the disk, and the writers get their results after the COMMIT. A batch begins
- * when it is full, or when one turn of the event loop adds no write. Concurrent requests thus share a batch,
- * and a single request waits only some microseconds.
+ * The writes share one wait for the disk, and the writers get their results after the COMMIT. The transaction
+ * of a batch begins when the batch is full, or when one turn of the event loop has added no write. Concurrent
+ * requests thus share a batch, and a single request waits only some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)

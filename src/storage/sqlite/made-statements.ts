@@ -4,7 +4,7 @@ import made from './made-statements.json' with { type: 'json' }
 /** Form of a stored value that bun:sqlite cannot bind or return as it is. */
 export type Form = 'boolean' | 'json' | 'bytes'
 
-/** A statement of the file, which .ci/statements.ts writes. */
+/** One statement in the file that `.ci/statements.ts` generates. */
 export interface MadeStatement {
   sql: string
   /** Parameters in order: a value, or the name of a placeholder with its form, such as `resources:json`. */

@@ -98,8 +98,8 @@ export const inPostgres = async <T>(
 
 /** Locks other servers out and applies pending migrations, in the transaction of the connection. */
 const migrateAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
-  // The tables are locked before the migrations, because a running server must keep its schema. An empty
-  // database has no table to lock, and a server that starts there waits in its own `applyPending`.
+  // The tables are locked before the migrations: beside a running server the lock fails, and the server keeps
+  // its schema. An empty database has no table to lock. A server that starts there waits in `applyPending`.
   const [found] = await connection.unsafe("SELECT to_regclass('write_lock') IS NOT NULL AS has_tables")
   if (found.has_tables) await lockOthersOut(connection, where)
   await applyPending(connection, where)

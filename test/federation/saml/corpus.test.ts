@@ -33,7 +33,7 @@ const somebody = () => {
   return { ip, browser: openBrowser(app, { ip }) }
 }
 
-/** Replaces the ids and handles of requests, in which the pages of refused responses may differ. */
+/** Replaces request ids and handles, because equal pages of refused responses differ in them. */
 const uniform = (html: string): string =>
   html.replace(/[0-9a-f-]{36}/g, '<id>').replace(/request=[\w-]{43}/g, 'request=<handle>')
 let page: string | undefined

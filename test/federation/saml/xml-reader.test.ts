@@ -62,8 +62,8 @@ test('H-04 a login that exceeds the time limit is refused while others are serve
     const { result, spent } = await timed(() => app.admin('GET', '/users'))
     expect(result.status).toBe(200)
     expect(spent).toBeLessThan(LONGEST_HOLD)
-    // The app answers this request in microtasks. Timers run and messages of the worker arrive only in a new
-    // turn of the event loop.
+    // The app answers this request in microtasks. Only a new turn of the event loop runs timers and delivers
+    // messages of the worker.
     await new Promise(resolve => setImmediate(resolve))
   }
   expect((await costly).status).toBe(400)

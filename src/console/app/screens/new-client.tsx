@@ -121,8 +121,7 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. After a reload, `made` in the address makes the screen say
-    // so.
+    // A reload of this screen loses the secret. The parameter `made` lets the screen say so after the reload.
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })
