@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from '#src/config.ts'
@@ -55,12 +55,18 @@ const makeFolder = ({ data_dir, database_url }: Config): string => {
   }
 }
 
-/** Removes the folders of rehearsals that were killed. In a container this process may have the same id. */
+/**
+ * Removes the folders of rehearsals that were killed before the start of this process. In a restarted
+ * container this process may have the id of the killed one. A newer folder may belong to another container
+ * that uses the same data directory and has the same ids.
+ */
 const removeRemains = (data_dir: string): void => {
-  for (const name of readdirSync(data_dir)) {
-    const pid = name.startsWith(PREFIX) ? Number.parseInt(name.slice(PREFIX.length), 10) : undefined
-    if (pid && (pid === process.pid || !isAlive(pid)))
-      rmSync(join(data_dir, name), { recursive: true, force: true })
+  for (const name of readdirSync(data_dir).filter(name => name.startsWith(PREFIX))) {
+    const folder = join(data_dir, name)
+    const pid = Number.parseInt(name.slice(PREFIX.length), 10)
+    const changed_at = statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
+    if (pid && changed_at < performance.timeOrigin && (pid === process.pid || !isAlive(pid)))
+      rmSync(folder, { recursive: true, force: true })
   }
 }
 
