@@ -224,8 +224,8 @@ export interface Core {
   readonly hashes: FairQueue
   /** Number of running password attempts for each throttle budget (sign-in/password). */
   readonly attempts: Map<string, number>
-  /** Files of the backups that this server is making, and the time of a failure (operations/backups). */
-  readonly backups: { readonly making: Set<string>; failed_at: number | undefined }
+  /** Files of the backups that this server is making (operations/backups). */
+  readonly backups: { readonly making: Set<string> }
   /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
   /**

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { record } from '#src/audit/record.ts'
@@ -49,6 +58,22 @@ const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
 
 /** Returns the names of the backups, oldest first. */
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
+
+/** Empty file that exists while the latest backup is a failed one. All workers see it. */
+const failureOf = (config: Config): string => join(folderOf(config), '.failed')
+
+/** Returns the time at which the latest backup began if it failed, otherwise 0. */
+export const failedAt = (config: Config): number =>
+  statSync(failureOf(config), { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+const noteFailure = (config: Config, now: number): void => {
+  try {
+    writeFileSync(failureOf(config), '', { mode: 0o600 })
+    utimesSync(failureOf(config), new Date(now), new Date(now))
+  } catch {
+    // In a folder that cannot be written to, the next backup fails before it reads the database.
+  }
+}
 
 const mb = (bytes: number): number => Math.floor(bytes / 1e6)
 
@@ -101,9 +126,9 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
     })
     const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()])
     if (code !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
-    backups.failed_at = undefined
+    rmSync(failureOf(config), { force: true })
   } catch (error) {
-    backups.failed_at = now
+    noteFailure(config, now)
     throw error
   } finally {
     backups.making.delete(file)

@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import { HOUR, parseDuration } from '#src/lib/duration.ts'
-import { backupName, backupNames, makeBackup } from './backups.ts'
+import { backupName, backupNames, failedAt, makeBackup } from './backups.ts'
 import { readSettings } from './settings.ts'
 
 /**
@@ -20,7 +20,7 @@ export const scheduledBackup = async (context: Context): Promise<void> => {
   if (backup_interval === null || backups.making.size > 0) return
   const now = clock.now()
   // A time in the future comes from a clock that was ahead.
-  const { failed_at = 0 } = backups
+  const failed_at = failedAt(config)
   if (failed_at <= now && now < failed_at + RETRY_AFTER) return
   const due = backupName(now - (parseDuration(backup_interval) ?? 0))
   // A backup whose name has a future time comes from a clock that was ahead. It is ignored, because it would

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { openCore } from '#src/operations/core.ts'
 import { scheduledBackup } from '#src/operations/scheduled-backup.ts'
 import { openStore } from '#src/storage/open.ts'
 import { startApp } from '#test/support/app.ts'
@@ -72,15 +73,16 @@ test('backups run at the interval, and a limited number is kept', async () => {
   expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
 }, 20_000)
 
-test('a backup that fails is tried again after an hour', async () => {
+test('a backup that fails is tried again after an hour, by any worker', async () => {
   const app = await startApp({ data_dir: mkdtempSync(join(tmpdir(), 'gatehouse-')) })
   await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
   const spawn = spyOn(Bun, 'spawn')
   const outcomes = []
-  // The data directory has no database, so that each backup fails.
+  // The data directory has no database, so that each backup fails. Another worker makes each one.
   for (const minutes of [0, 1, 60, -120]) {
     app.clock.advance(minutes * MINUTE)
-    const failure = await scheduledBackup(app.context).catch((error: Error) => error.message)
+    const worker = { ...app.context, ...openCore(app.context) }
+    const failure = await scheduledBackup(worker).catch((error: Error) => error.message)
     outcomes.push([spawn.mock.calls.length, failure])
   }
   const failed = expect.stringContaining('the backup failed: ')
@@ -91,6 +93,12 @@ test('a backup that fails is tried again after an hour', async () => {
     [3, failed],
   ])
   spawn.mockRestore()
+  const folder = join(app.context.config.data_dir, 'backups')
+  expect(readdirSync(folder)).toEqual(['.failed'])
+  await (await openStore(app.context.config)).close()
+  app.clock.advance(HOUR)
+  await scheduledBackup(app.context)
+  expect(readdirSync(folder)).toEqual(['gatehouse-20260115T120100Z.db'])
 }, 20_000)
 
 test('a backup that does not fit beside the database is not begun', async () => {
@@ -108,7 +116,7 @@ test('a backup that does not fit beside the database is not begun', async () => 
       /the backup needs \d+ MB free for .*, which has 6\d MB/,
     )
     expect(spawn).not.toHaveBeenCalled()
-    expect(readdirSync(folder)).toEqual([])
+    expect(readdirSync(folder)).toEqual(['.failed'])
   } finally {
     spawn.mockRestore()
     await unmount()
