@@ -20,15 +20,13 @@ import { conflict } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { isAlive, runningProgram } from '#src/lib/program.ts'
 import { iso } from '#src/lib/text.ts'
+import { backupLock } from '#src/storage/data-dir.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { readSettings } from './settings.ts'
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
 /** True for the unfinished file of a backup, and for SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
-
-/** Name of the lock under which backups are made; the schedule (housekeeping.ts) takes it, too. */
-const LOCK = 'backup'
 
 /** Returns a name such as `gatehouse-20260131T080000Z.db`, so that names sort by time. */
 export const backupName = (now: number): string =>
@@ -178,7 +176,7 @@ const inProgress = () => conflict('A backup is being made.')
 
 /** Runs `begin`, then makes a backup under the lock of backups. Resolves when the backup has begun. */
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
-  const { store, log, backups } = context
+  const { config, store, log, backups } = context
   const requireIdle = () => {
     if (backups.making.size > 0) throw inProgress()
   }
@@ -194,7 +192,7 @@ const beginBackup = async (context: Context, begin: () => Promise<unknown>): Pro
     await made.catch(error => log.error({ event: 'backup', err: error }))
   }
   // The promise is settled already unless the lock was taken or `work` refused.
-  store.exclusively(LOCK, work).then(() => begun.reject(inProgress()), begun.reject)
+  store.exclusively(backupLock(config.data_dir), work).then(() => begun.reject(inProgress()), begun.reject)
   return begun.promise
 }
 

@@ -1,6 +1,7 @@
 import { endFollowing } from '#src/audit/tails.ts'
 import type { Context } from '#src/context.ts'
 import { MINUTE, parseDuration, SECOND } from '#src/lib/duration.ts'
+import { backupLock } from '#src/storage/data-dir.ts'
 import type { Topic } from '#src/storage/store.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { hasRows } from './start-store.ts'
@@ -16,20 +17,31 @@ const rotate = async (context: Context): Promise<void> => {
 }
 
 type Job = (context: Context) => Promise<unknown>
-type Jobs = Record<string, Job>
+
+interface Schedule {
+  /** Returns the name of the lock under which the jobs run. */
+  lock(context: Context): string
+  jobs: Record<string, Job>
+}
 
 /**
  * Backups have a schedule of their own, because they may take minutes. A job's first round loads its code.
  */
-const schedules: Record<string, Jobs> = {
-  housekeeping: {
-    sweep: async context => (await import('./sweep.ts')).sweep(context),
-    purge: async context => (await import('./purge.ts')).purge(context),
-    rotate,
-    events: async context => (await import('#src/audit/retention.ts')).sweepEvents(context),
+const schedules: Schedule[] = [
+  {
+    lock: () => 'housekeeping',
+    jobs: {
+      sweep: async context => (await import('./sweep.ts')).sweep(context),
+      purge: async context => (await import('./purge.ts')).purge(context),
+      rotate,
+      events: async context => (await import('#src/audit/retention.ts')).sweepEvents(context),
+    },
   },
-  backup: { backup: async context => (await import('./scheduled-backup.ts')).scheduledBackup(context) },
-}
+  {
+    lock: ({ config }) => backupLock(config.data_dir),
+    jobs: { backup: async context => (await import('./scheduled-backup.ts')).scheduledBackup(context) },
+  },
+]
 
 type Start = (context: Context) => () => void
 
@@ -99,20 +111,19 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
  * removed yet cannot be used. An expired session is reported (event, logout at the client) up to a minute
  * late. For backups and key rotation the minute does not matter, because backups are at least an hour apart
  * and rotations at least a day. Only one copy of the server runs the jobs of a schedule at a time, because
- * all copies would find the same work.
+ * all copies would find the same work. Copies with different data directories make separate backups.
  */
-const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
+const everyMinute = (context: Context, { lock, jobs }: Schedule): Timer => {
   let running = false
   const round = async (): Promise<void> => {
     if (running) return
     running = true
     const failed = (job: string) => (error: unknown) =>
       context.log.error({ event: 'housekeeping', job, err: error }, 'a round failed and will be tried again')
-    await context.store
-      .exclusively(lock, async () => {
-        for (const [name, job] of Object.entries(jobs)) await job(context).catch(failed(name))
-      })
-      .catch(failed('all'))
+    const runJobs = async (): Promise<void> => {
+      for (const [name, job] of Object.entries(jobs)) await job(context).catch(failed(name))
+    }
+    await Promise.try(() => context.store.exclusively(lock(context), runJobs)).catch(failed('all'))
     running = false
   }
   return setInterval(round, MINUTE).unref()
@@ -125,7 +136,7 @@ const everyMinute = (context: Context, lock: string, jobs: Jobs): Timer => {
  * @returns a function that stops it
  */
 export const startHousekeeping = (context: Context): (() => void) => {
-  const timers = Object.entries(schedules).map(([lock, jobs]) => everyMinute(context, lock, jobs))
+  const timers = schedules.map(schedule => everyMinute(context, schedule))
   const stops = [
     ...deliveries.map(delivery => startWhenNeeded(context, delivery)),
     watchEventLoop(context.store.metrics),

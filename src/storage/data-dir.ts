@@ -31,6 +31,16 @@ export const makeDataDir = (data_dir: string): void => {
 }
 
 /**
+ * Returns the name of the lock under which backups are made in a data directory. Workers and containers that
+ * share the directory get the same name. Copies with directories of their own get different ones, although
+ * the paths may be equal.
+ */
+export const backupLock = (data_dir: string): string => {
+  const found = statSync(data_dir, { throwIfNoEntry: false })
+  return `backup ${found?.ino} ${found?.birthtimeMs}`
+}
+
+/**
  * Gives a new file in the data directory to the owner of that directory, if the process runs as root. A
  * command that root runs beside a service would otherwise leave a file that the user of the service cannot
  * read.

@@ -71,13 +71,18 @@ if (isPostgres)
     const { path, ...store } = await freshStore()
     const one = await startApp({ data_dir, database_url: path }, { store })
     const beside = await openBeside(path)
-    const other = await createApp(openCore({ ...one.context, store: beside }))
+    const serverOn = (folder: string) =>
+      createApp(
+        openCore({ ...one.context, store: beside, config: { ...one.context.config, data_dir: folder } }),
+      )
+    const other = await serverOn(data_dir)
+    const elsewhere = await serverOn(mkdtempSync(join(tmpdir(), 'gatehouse-')))
     const token = await one.tokenOf('gatehouse-admin', ADMIN_SECRET)
-    const call = async (path: string, init?: RequestInit) =>
-      other.fetch(new Request(new URL(path, one.context.config.url), init), {
+    const callOf = (server: typeof other) => async (path: string, init?: RequestInit) =>
+      server.fetch(new Request(new URL(path, one.context.config.url), init), {
         requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),
       })
-    const at = (method: string) => adminCall(call, token, method, '/backups')
+    const at = (method: string, server = other) => adminCall(callOf(server), token, method, '/backups')
     const folder = join(data_dir, 'backups')
     // The first call also requests a token, which records an event.
     expect((await one.admin('GET', '/backups')).body).toEqual({ running: false, data: [] })
@@ -94,11 +99,16 @@ if (isPostgres)
       expect((await at('GET')).body).toEqual({ running: true, data: [] })
       expect((await at('POST')).status).toBe(409)
       expect(partials()).toEqual(before)
+      // A copy of the server with another data directory does not wait for this backup.
+      expect((await at('POST', elsewhere)).status).toBe(202)
+      expect(partials()).toEqual(before)
     })
+    await until(async () => !(await at('GET', elsewhere)).body.running)
     await until(async () => !(await at('GET')).body.running)
     expect((await at('GET')).body.data).toHaveLength(1)
     expect(readdirSync(folder)).toEqual(['gatehouse-20260115T120000Z.db'])
-    expect(await one.events()).toMatchObject([{ target_id: 'backups', metadata: { action: 'started' } }])
+    const begun = { target_id: 'backups', metadata: { action: 'started' } }
+    expect(await one.events()).toMatchObject([begun, begun])
     await sql.close()
     await beside.close()
   }, 20_000)
