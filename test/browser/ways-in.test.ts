@@ -50,7 +50,7 @@ const signOut = async (page: Page) => {
 
 for (const [look, options] of LOOKS) {
   testInChromium(
-    `MCD-01 MCD-08 MCD-09 a code by mail signs in, and is turned off, ${look}`,
+    `MCD-01 MCD-02 MCD-08 MCD-09 a code by mail signs in, and is turned off with the password, ${look}`,
     async () => {
       expect(
         (await served.app.admin('PUT', `/users/${await idOf('grace')}`, { email_verified: true })).status,
@@ -77,6 +77,9 @@ for (const [look, options] of LOOKS) {
       await page.getByRole('heading', { name: 'Code by email' }).waitFor()
       await arrives(page, 'Security')
       await button(page, 'Turn off').click()
+      await arrives(page, 'Confirm it’s you')
+      await page.keyboard.type(PASSWORD)
+      await page.keyboard.press('Enter')
       await page.getByText('Codes by email are turned off.').waitFor()
       await arrives(page, 'Security')
       await button(page, 'Turn on').waitFor()
