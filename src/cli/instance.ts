@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
@@ -42,16 +42,18 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
       `${file}: there is no master key. Copy the key of this database to that path, or set GATEHOUSE_MASTER_KEY.`,
     )
   makeDataDir(config.data_dir)
-  makeMasterKey(file)
+  makeMasterKey(file, config)
   return readMasterKey(file)
 }
 
 /**
  * Creates a master key file atomically and syncs it to the disk; keeps an existing file.
+ * In the data directory the file gets the owner of that directory. Elsewhere it belongs to the user who makes
+ * it, because the owner of another folder must not get the key.
  *
  * @throws StorageError when the file cannot be written
  */
-export const makeMasterKey = (file: string): void => {
+export const makeMasterKey = (file: string, { data_dir }: Pick<Config, 'data_dir'>): void => {
   if (existsSync(file)) return
   const partial = `${file}.${randomBytes(4).toString('hex')}`
   try {
@@ -60,7 +62,7 @@ export const makeMasterKey = (file: string): void => {
       flag: 'wx',
       flush: true,
     })
-    giveToOwner(partial)
+    if (resolve(dirname(file)) === resolve(data_dir)) giveToOwner(partial)
     // A hard link never replaces a file, so the second of two processes uses the key that the first one made.
     linkSync(partial, file)
     sync(dirname(file))

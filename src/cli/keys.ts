@@ -103,7 +103,7 @@ export const keysRekey = (options: Options & { newKeyFile?: string }): Promise<v
       throw new ConfigError(
         'The settings set the master key (GATEHOUSE_MASTER_KEY or GATEHOUSE_MASTER_KEY_FILE): name a file for the new key with --new-key-file.',
       )
-    makeMasterKey(next)
+    makeMasterKey(next, config)
     await changeMasterKey(instance, openMasterKey(config), readMasterKey(next))
     if (options.newKeyFile) print(`Set GATEHOUSE_MASTER_KEY_FILE=${next} before the next start.`)
     else {

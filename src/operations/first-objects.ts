@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostActor, record } from '#src/audit/record.ts'
 import { type Config, ConfigError } from '#src/config.ts'
@@ -127,8 +127,12 @@ const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const content = { client_id: config.admin_client_id, client_secret }
   try {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
+    // An interrupted start leaves this file. `wx` refuses a link, which root would follow out of the data
+    // directory.
+    rmSync(`${file}.new`, { force: true })
     writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, {
       mode: 0o600,
+      flag: 'wx',
       flush: true,
     })
     giveToOwner(`${file}.new`)

@@ -3,8 +3,10 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchownSync,
+  fstatSync,
   fsyncSync,
-  lchownSync,
+  lstatSync,
   mkdirSync,
   openSync,
   statSync,
@@ -49,8 +51,16 @@ export const giveToOwner = (path: string): void => {
   if (process.geteuid?.() !== 0) return
   try {
     const { uid, gid } = statSync(dirname(path))
-    // The owner of the directory may have put a link in the place of the file; `lchown` does not follow it.
-    lchownSync(path, uid, gid)
+    // The owner of the directory may have put a link to another file in the place of this file. `O_NOFOLLOW`
+    // refuses a symbolic link. A file with a single name that is this path is no hard link to another file.
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      const opened = fstatSync(file)
+      const { dev, ino, nlink } = lstatSync(path)
+      if (nlink === 1 && dev === opened.dev && ino === opened.ino) fchownSync(file, uid, gid)
+    } finally {
+      closeSync(file)
+    }
   } catch {
     // In a container or on a network drive, root may lack the right to change the owner. The file then still
     // belongs to root.

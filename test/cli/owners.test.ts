@@ -1,8 +1,21 @@
 /** Tests commands that root runs beside a service: the user of the service can read every file they leave. */
 import { afterAll, expect, test } from 'bun:test'
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import {
+  chownSync,
+  lchownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { giveToOwner } from '#src/storage/data-dir.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -10,25 +23,26 @@ import { temporaryPostgres } from '#test/support/postgres.ts'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+/** User and group that own the data directory. */
+const [uid, gid] = [65_534, 65_533]
+
 const isRoot = process.getuid?.() === 0
-/** Owner of the data directory. Only root can give a directory away. */
-const owner = isRoot ? [65_534, 65_533] : [process.getuid?.(), process.getgid?.()]
+const leaveOut = () => console.log('left out: only root can give a directory to another user')
 
 /** Gives the folder and its files to the owner. */
 const give = (path: string): void => {
-  const [uid = 0, gid = 0] = owner
-  if (isRoot)
-    for (const each of [path, ...readdirSync(path).map(name => join(path, name))]) chownSync(each, uid, gid)
+  for (const each of [path, ...readdirSync(path).map(name => join(path, name))]) lchownSync(each, uid, gid)
 }
 
 /** Returns the names of files that another user or group owns. */
 const foreign = (path: string): string[] =>
   readdirSync(path).filter(name => {
-    const { uid, gid } = statSync(join(path, name))
-    return uid !== owner[0] || gid !== owner[1]
+    const file = statSync(join(path, name))
+    return file.uid !== uid || file.gid !== gid
   })
 
 test('restore and keys rekey leave files of the owner of the data directory', async () => {
+  if (!isRoot) return leaveOut()
   const data_dir = mkdtempSync(join(folder, 'data-'))
   const run = (...args: string[]) => gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
   await stop(await serveExecutable({}, data_dir))
@@ -40,26 +54,47 @@ test('restore and keys rekey leave files of the owner of the data directory', as
   expect(await run('keys', 'rekey')).toMatchObject({ code: 0, stderr: '' })
   expect(readdirSync(data_dir)).toContain('gatehouse.lock')
   expect(foreign(data_dir)).toEqual([])
-  // A backup contains all password hashes. It belongs to the user who makes it, even in a folder of another
-  // user.
+  // A backup contains all password hashes, and a new key opens the database. Both belong to the user who
+  // makes them, even in a folder of another user.
   const elsewhere = join(folder, 'elsewhere')
   mkdirSync(elsewhere)
   give(elsewhere)
   expect((await run('backup', join(elsewhere, 'backup.db'))).code).toBe(0)
-  expect(statSync(join(elsewhere, 'backup.db')).uid).toBe(process.getuid?.() ?? -1)
+  expect((await run('keys', 'rekey', '--new-key-file', join(elsewhere, 'new.key'))).code).toBe(0)
+  for (const name of ['backup.db', 'new.key']) expect(statSync(join(elsewhere, name)).uid).toBe(0)
 }, 30_000)
 
 test('apply to a new instance leaves files of the owner of the data directory', async () => {
+  if (!isRoot) return leaveOut()
   const data_dir = mkdtempSync(join(folder, 'data-'))
+  // The owner of the directory has put a link in the place of a file that the command writes.
+  const outside = join(folder, 'outside')
+  writeFileSync(outside, 'kept')
+  symlinkSync(outside, join(data_dir, 'admin-client.json.new'))
   give(data_dir)
   const seed = join(folder, 'seed.yaml')
   await Bun.write(seed, 'roles: [{ name: editor, permissions: [] }]')
   expect(await gatehouse(['apply', seed], { GATEHOUSE_DATA_DIR: data_dir })).toMatchObject({ code: 0 })
   expect(readdirSync(data_dir)).toContain('admin-client.json')
   expect(foreign(data_dir)).toEqual([])
+  expect([readFileSync(outside, 'utf8'), statSync(outside).uid]).toEqual(['kept', 0])
 }, 30_000)
 
+test('a link in the place of a new file does not give another file away', async () => {
+  if (!isRoot) return leaveOut()
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  const outside = join(folder, 'secret')
+  writeFileSync(outside, 'kept')
+  linkSync(outside, join(data_dir, 'hard'))
+  symlinkSync(outside, join(data_dir, 'symbolic'))
+  give(data_dir)
+  chownSync(outside, 0, 0)
+  for (const name of ['hard', 'symbolic']) giveToOwner(join(data_dir, name))
+  expect(statSync(outside).uid).toBe(0)
+})
+
 testOnPostgres('migrate-to sqlite leaves a database of the owner of the data directory', async () => {
+  if (!isRoot) return leaveOut()
   const data_dir = mkdtempSync(join(folder, 'data-'))
   const { url, drop } = await temporaryPostgres(true)
   const env = { GATEHOUSE_DATABASE_URL: url }
