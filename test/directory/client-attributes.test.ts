@@ -1,5 +1,8 @@
 import { expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
+import { readSeed } from '#src/seed/read.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { refused } from '#test/support/callers.ts'
 import { addClient } from '#test/support/people.ts'
@@ -35,4 +38,29 @@ test('ATT-14 a client has attributes, which a PUT replaces and an export has', a
   ])
     expect(refused(await app.admin('PUT', '/clients/web', { attributes: wrong }))).toEqual(['attributes'])
   expect((await app.admin('GET', '/clients/web')).body.attributes).toEqual({ plan: 'silver' })
+  const input = { client_id: 'new', name: 'New', type: 'public', attributes: number }
+  expect(refused(await app.admin('POST', '/clients', input))).toContain('attributes')
+})
+
+test('ATT-14 a stored number that has lost digits may be sent back, and an export may be applied', async () => {
+  const old = await addClient(app, 'old')
+  const attributes = { a: [{ b: 1e20 }] }
+  await app.context.store.write(async tx => {
+    const { clients } = tx.tables
+    await tx.update(clients).set({ attributes }).where(eq(clients.client_id, old.client_id))
+  })
+  await app.events()
+  const { body } = await app.admin('GET', '/clients/old')
+  const { secret: _, ...fields } = { ...body, name: 'New' }
+  expect((await app.admin('PUT', '/clients/old', fields)).body.attributes).toEqual(attributes)
+  expect((await app.events()).map(({ metadata }) => metadata)).toEqual([{ fields: ['name'] }])
+  const more = { attributes: { ...attributes, c: 1e16 } }
+  expect(refused(await app.admin('PUT', '/clients/old', more))).toEqual(['attributes'])
+  const exported = (await exportSeed(app.context, { secrets: false })).clients?.find(
+    ({ client_id }) => client_id === 'old',
+  )
+  expect(exported?.attributes).toEqual(attributes)
+  const changed = readSeed({ clients: [{ ...exported, description: 'New' }] })
+  expect(await applySeed(app.context, changed)).toHaveLength(1)
+  expect((await app.events()).map(({ metadata }) => metadata)).toEqual([{ fields: ['description'] }])
 })

@@ -74,6 +74,25 @@ test('a number in attributes that may lose digits is refused, and nothing is sto
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
 })
 
+test('a stored number that has lost digits may be sent back, but not moved', async () => {
+  const user = await addUser(app, 'alice')
+  const path = `/users/${user.id}`
+  const attributes = { a: [{ b: 1e20 }] }
+  await app.context.store.write(tx => tx.update(tx.tables.users).set({ attributes }))
+  await app.events()
+  const { body } = await app.admin('GET', path)
+  expect((await app.admin('PUT', path, { ...body, first_name: 'New' })).body.attributes).toEqual(attributes)
+  const more = { a: [{ ...attributes.a[0], c: 1 }] }
+  expect((await app.admin('PUT', path, { attributes: more })).body.attributes).toEqual(more)
+  const moved = { ...more, c: 1e20 }
+  expect(refused(await app.admin('PUT', path, { attributes: moved }))).toEqual(['attributes'])
+  expect((await stored())[0]?.attributes).toEqual(more)
+  expect((await app.events()).map(({ metadata }) => metadata)).toEqual([
+    { fields: ['first_name'] },
+    { fields: ['attributes'] },
+  ])
+})
+
 describe('O-58 hostile text is refused in every field of a user, and nothing is stored', () => {
   const hostile = [
     '\u0000',

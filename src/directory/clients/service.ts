@@ -13,6 +13,7 @@ import { forgetClient, readApi } from '#src/directory/apis/store.ts'
 import { type Asset, insertAssets } from '#src/directory/organizations/asset-store.ts'
 import { removeUnusedAssets, takeAsset } from '#src/directory/organizations/assets.ts'
 import { whenTaken } from '#src/directory/store.ts'
+import { numberProblems } from '#src/directory/users/free-attributes.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
@@ -95,7 +96,7 @@ export const judgeNew = async (q: Queries, input: Partial<CreateClient>, by: Cha
   mayGrant(by.caller, input.scopes ?? [])
   mayReachAcross(by.caller, input.capabilities ?? [])
   mayNameDocument(by.caller, input.client_id ?? '')
-  const problems = shapeProblems(input)
+  const problems = [...shapeProblems(input), ...numberProblems(input.attributes)]
   const { id } = await requireOrganization(q, by.caller, input.organization_id, problems)
   const taken = takeLogo({ organization_id: id, logo: null }, input)
   problems.push(
@@ -200,6 +201,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
       ...taken.problems,
       ...readOnlyProblems(fields, writable),
       ...shapeProblems(changed),
+      ...numberProblems(changed.attributes, client.attributes),
       ...(await admissionProblems(q, client.organization_id, changed, client)),
       ...(fields.includes('redirect_uris') ? await documentProblems(q, changed) : []),
     ],

@@ -40,13 +40,14 @@ export const attributeFields = (
     }
   })
 
-// At most 15 digits before the point, because a JavaScript number keeps every whole number of 15 digits.
-const NUMBER = /^[+-]?\d{1,15}(\.\d{1,16})?$/
+const NUMBER = /^[+-]?\d{1,16}(\.\d{1,16})?$/
 
 const readValue = ({ type }: UserAttribute, text: string | undefined): unknown => {
   if (type === 'boolean') return text === 'true'
   const trimmed = text?.trim() || undefined
-  return trimmed !== undefined && type !== 'string' && NUMBER.test(trimmed) ? Number(trimmed) : trimmed
+  const number = trimmed !== undefined && type !== 'string' && NUMBER.test(trimmed) ? Number(trimmed) : NaN
+  // The text of a larger number stays a text and is refused, because the number may lose digits.
+  return Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : trimmed
 }
 
 /**
@@ -65,7 +66,10 @@ export const readAttributes = (
     const id = idOf(definition)
     if (definition.editable !== 'user' || !shown.has(id)) continue
     const { name, required } = definition
-    const read = readValue(definition, form.get(id))
+    const text = form.get(id)
+    // A value that the user has not changed stays, even if the form would refuse it now.
+    if (text && text === textOf(ownAttribute(attributes, name))) continue
+    const read = readValue(definition, text)
     // Without a stored value, an unticked box for an optional attribute does not count as `false`.
     const isUntouched = read === false && !required && ownAttribute(attributes, name) === undefined
     const value = isUntouched ? undefined : read

@@ -4,6 +4,7 @@ import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { Detail } from '#src/lib/app-error.ts'
+import { numberProblems } from './free-attributes.ts'
 
 type Attributes = Record<string, unknown>
 
@@ -58,7 +59,9 @@ export const judgeAttributes = (
     const code = isFixed ? 'read_only' : 'invalid_type'
     if (message) problems.push({ field: `attributes.${name}`, code, message })
   }
-  return { attributes, problems }
+  // Numbers are judged only if there is no other problem. Otherwise a caller could find a stored number that
+  // nobody may see: each guess is refused, and only a wrong one would have this problem, too.
+  return { attributes, problems: problems.length > 0 ? problems : numberProblems(given, before) }
 }
 
 /** Returns the user without the attributes that administrators may not see. */

@@ -1,5 +1,8 @@
 import { z } from 'zod'
+import type { Detail } from '#src/lib/app-error.ts'
 import { isPlain } from '#src/lib/text.ts'
+
+type Attributes = Record<string, unknown>
 
 /**
  * Maximum bytes of attributes as JSON. Attributes are read with their user, so a page of 100 users has at
@@ -44,31 +47,44 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   return Buffer.byteLength(JSON.stringify(root)) > ATTRIBUTES_BYTES ? ATTRIBUTES_TOO_LARGE : undefined
 }
 
-const NUMBER_TOO_LARGE = 'A number beyond 9007199254740991 may lose digits. Send it as a text.'
-
 /**
- * True when the value has no number that may lose digits: `JSON.parse` reads `12345678901234567890` as
- * 12345678901234567000, and `1e999` as Infinity. Pages do not call the function, because a user could not
- * remove such a number, which an earlier version has stored. A page itself accepts no number of this size.
+ * True when the value has no new number that may lose digits: `JSON.parse` reads `12345678901234567890` as
+ * 12345678901234567000, and `1e999` as Infinity. A number that an earlier version has stored at the same
+ * place is accepted, so a caller can send back what it has read.
  */
-const keepsDigits = (value: unknown): boolean => {
-  if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER
-  return typeof value !== 'object' || value === null || Object.values(value).every(keepsDigits)
+const keepsDigits = (value: unknown, stored: unknown): boolean => {
+  if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER || value === stored
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([key, part]) =>
+    keepsDigits(part, (stored as Attributes | null | undefined)?.[key]),
+  )
 }
+
+/** Returns a problem when the new attributes have a number that may lose digits, and that is not stored. */
+export const numberProblems = (given: Attributes = {}, stored: Attributes = {}): Detail[] =>
+  keepsDigits(given, stored)
+    ? []
+    : [
+        {
+          field: 'attributes',
+          code: 'number_too_large',
+          message: 'A number beyond 9007199254740991 may lose digits. Send it as a text.',
+        },
+      ]
 
 /**
  * Key-value pairs of any shape. `z.record` is unsuitable: it copies key by key, and drops `__proto__` without
  * an error.
  */
 export const FreeAttributes = z
-  .custom<Record<string, unknown>>()
+  .custom<Attributes>()
   .superRefine((value, issues) => {
-    const message = freeAttributesProblem(value) ?? (keepsDigits(value) ? undefined : NUMBER_TOO_LARGE)
+    const message = freeAttributesProblem(value)
     if (message) issues.addIssue({ code: 'custom', message })
   })
   .meta({
     type: 'object',
     additionalProperties: true,
     description:
-      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object. A number beyond 9007199254740991 is refused, because it may lose digits.',
+      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object. A new number beyond 9007199254740991 is refused, because it may lose digits.',
   })
