@@ -158,10 +158,7 @@ export interface Themes {
    * An unknown name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
-  /**
-   * Returns the response for a stylesheet of the data directory, or for a file in the same folder
-   * (`/assets/themes/NAME/FILE`); undefined for any other path.
-   */
+  /** Returns the response for a theme's file (`/assets/themes/NAME/FILE`); undefined for any other path. */
   asset(pathname: string): Response | undefined
 }
 
@@ -239,7 +236,9 @@ export interface Core {
 export interface Tail {
   readonly caller_id: string
   readonly organization_id: OrganizationId
-  /** Checks the caller of the stream, and sends the events that match the filter of the stream. */
+  /** Events up to this `seq` are not new to the stream. Infinite until the stream has opened. */
+  last: number
+  /** Checks the caller of the stream, and sends the new events that match the filter of the stream. */
   look(events: Tables['events']['$inferSelect'][]): Promise<void>
   end(): void
 }

@@ -6,7 +6,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Store } from '#src/storage/store.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
-import { eventsUpTo, idAt, seqBeforeId, seqFromNow, settledSeq } from './stream-store.ts'
+import { eventsUpTo, idAt, openingNow, seqBeforeId, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
 /** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
@@ -59,6 +59,7 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
     await pause()
     if (tails.open.size === 0) break
     try {
+      const opened = [...tails.open].filter(({ last }) => last < Infinity)
       const settled = await settledSeq(store)
       const settled_id = await lastId(store, settled)
       if ((await lastId(store, seen)) !== last_id) seen = await store.read(q => seqBeforeId(q, last_id))
@@ -69,6 +70,8 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
       last_id = settled_id
+      // These streams have passed their `last`. A new event may use a smaller `seq` again.
+      if (store.engine === 'sqlite') for (const tail of opened) tail.last = 0
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')
       endFollowing(context)
@@ -86,9 +89,8 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 
 /**
  * Opens a stream of the events that are written from now on
- * (https://html.spec.whatwg.org/multipage/server-sent-events.html).
- * If other streams are open already, the new stream may begin with events of the last `LOOK` ms. When the
- * caller's token, session or permission ends, the stream sends the refusal as an event `error` and ends.
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html). When the caller's token, session or
+ * permission ends, the stream sends the refusal as an event `error` and ends.
  *
  * @throws AppError 429 for too many streams
  */
@@ -109,6 +111,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
       },
     )
   const isWanted = matcher(caller, query)
+  let stored: ReadonlySet<number> = new Set()
+  const isNew = ({ seq }: EventRow) => seq > tail.last && !stored.has(seq)
   const utf8 = new TextEncoder()
   let out: ReadableStreamDefaultController<Uint8Array> | undefined
   let [judged, sent] = [performance.now(), performance.now()]
@@ -120,6 +124,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
   const tail: Tail = {
     caller_id: caller.id,
     organization_id: caller.organization_id,
+    last: Infinity,
     look: async events => {
       const now = performance.now()
       try {
@@ -127,7 +132,7 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
           judged = now
           await store.read(q => caller.confirm(q))
         }
-        for (const event of events.filter(isWanted))
+        for (const event of events.filter(event => isNew(event) && isWanted(event)))
           send(`id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`)
         if (now - sent >= BEAT) send(':\n\n')
       } catch (error) {
@@ -143,14 +148,14 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     },
   }
   tails.open.add(tail)
-  tails.reading ??= seqFromNow(store).then(async seen => {
-    void readOn(context, seen, await lastId(store, seen))
-  })
   try {
-    await tails.reading
+    const opening = await openingNow(store)
+    stored = opening.stored
+    tail.last = opening.last
+    const last_id = await lastId(store, opening.last)
+    tails.reading ??= readOn(context, opening.last, last_id)
   } catch (error) {
     tails.open.delete(tail)
-    tails.reading = undefined
     throw error
   }
   const body = new ReadableStream<Uint8Array>(

@@ -104,20 +104,38 @@ export const settledSeq = async (store: Store): Promise<number> => {
   return horizon.seq
 }
 
-/** Milliseconds between two checks whether the open transactions have ended, and the number of checks. */
-const CHECK = 20
-const CHECKS = 100
+/**
+ * The moment at which a stream opened. New events are those that were stored later: their `seq` is larger
+ * than `last` and is not in `stored`.
+ */
+interface Opening {
+  readonly last: number
+  readonly stored: ReadonlySet<number>
+}
 
 /**
- * Returns the `seq` after which a reader begins who wants the events from now on. On PostgreSQL it waits for
- * the open transactions, because {@link settledSeq} may until then return a much earlier `seq`. It waits for
- * at most 2 s, because a transaction of another program may stay open.
+ * Maximum number of stored events that are remembered for a stream. A transaction that stays open keeps the
+ * settled `seq` back, so the events after that `seq` may be many.
  */
-export const seqFromNow = async (store: Store): Promise<number> => {
-  const last = await store.read(lastSeq)
-  for (let i = 0; i < CHECKS && (await settledSeq(store)) < last; i++)
-    await new Promise(resolve => setTimeout(resolve, CHECK))
-  return last
+const REMEMBERED = 10_000
+
+/**
+ * Returns this moment as the opening of a stream. On PostgreSQL open transactions may still add events with
+ * smaller `seq` than those that are stored, and these events are new, too.
+ */
+export const openingNow = async (store: Store): Promise<Opening> => {
+  const settled = await settledSeq(store)
+  const rows = await store.read(q => {
+    const { events } = q.tables
+    return q
+      .select({ seq: events.seq })
+      .from(events)
+      .where(gt(events.seq, settled))
+      .orderBy(desc(events.seq))
+      .limit(REMEMBERED)
+  })
+  const stored = new Set(rows.map(({ seq }) => seq))
+  return { last: Math.max(settled, (rows[0]?.seq ?? 0) - REMEMBERED), stored }
 }
 
 /**

@@ -97,6 +97,42 @@ test('EVT-20 events are sent that are written at once after the newest ones were
     expect((await next())?.data.target_id).toBe(target)
 })
 
+test('EVT-20 a stream that opens beside another one sends no earlier event', async () => {
+  const first = readerOf(await open())
+  await say(store, 'usr_before')
+  const second = readerOf(await open())
+  await say(store, 'usr_after')
+  expect([await first.next(), await first.next()].map(message => message?.data.target_id)).toEqual([
+    'usr_before',
+    'usr_after',
+  ])
+  expect((await second.next())?.data.target_id).toBe('usr_after')
+})
+
+testOnPostgres('EVT-20 a stream sends the events of transactions that were open at its start', async () => {
+  if (!isPostgres) return
+  const first = readerOf(await open())
+  const [writing, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const during = store.write(async tx => {
+    await record(app.context, tx, { ...update, target_id: 'usr_during' })
+    writing.resolve()
+    await held.promise
+  })
+  await writing.promise
+  await say(store, 'usr_before')
+  const second = readerOf(await open())
+  held.resolve()
+  await during
+  await say(store, 'usr_after')
+  const targets = async ({ next }: typeof first, count: number) => {
+    const messages = []
+    for (let n = 0; n < count; n++) messages.push((await next())?.data.target_id)
+    return messages.toSorted()
+  }
+  expect(await targets(first, 3)).toEqual(['usr_after', 'usr_before', 'usr_during'])
+  expect(await targets(second, 2)).toEqual(['usr_after', 'usr_during'])
+})
+
 testOnPostgres('EVT-20 a stream that opens during a transaction sends no earlier event', async () => {
   if (!isPostgres) return
   await say(store, 'usr_before')
