@@ -108,7 +108,7 @@ test('the file with the secret is on the disk before the client is stored', asyn
   })
   expect(steps).toEqual([
     'transaction',
-    `write ${JSON.stringify({ mode: 0o600, flush: true })}`,
+    `write ${JSON.stringify({ mode: 0o600, flag: 'wx', flush: true })}`,
     'rename',
     'sync the folder',
     'transaction',
