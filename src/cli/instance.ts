@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import {
   accessSync,
+  closeSync,
   constants,
   existsSync,
+  fstatSync,
   linkSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -153,6 +157,20 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 }
 
 /**
+ * Copies a key in the data directory. The owner of the directory gets the copy only if the key belongs to the
+ * owner already: `file` may be a link to a key of another user.
+ */
+const copyKey = (file: string, copy: string): void => {
+  const opened = openSync(file, 'r')
+  try {
+    writeFileSync(copy, readFileSync(opened), { mode: 0o600, flag: 'wx', flush: true })
+    if (fstatSync(opened).uid === statSync(dirname(file)).uid) giveToOwner(copy)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+/**
  * Puts the new master key in the place of the old one. The old key stays under another name, because the
  * backups that were made before the change need it. Returns the path of the old key; undefined when another
  * process finishes the change.
@@ -162,8 +180,7 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
   const old = `${file}.until-${iso(Date.now()).replaceAll(':', '')}`
   // The old key is copied, not renamed, so that `file` contains a key at all times, even after a crash.
   try {
-    writeFileSync(old, readFileSync(file), { mode: 0o600, flag: 'wx', flush: true })
-    giveToOwner(old)
+    copyKey(file, old)
     renameSync(join(data_dir, NEXT_MASTER_KEY_FILE), file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

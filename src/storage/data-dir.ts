@@ -68,14 +68,17 @@ export const giveToOwner = (path: string): void => {
 }
 
 /**
- * Creates a file readable only by its owner (mode 0600) if it is missing.
+ * Creates a file readable only by its owner (mode 0600) if it is missing. Root follows only links that root
+ * has made: a link that the owner of the data directory has made may lead to any file.
  *
  * @throws StorageError when it cannot be written
  */
 export const touch = (path: string): void => {
   try {
     const isNew = !existsSync(path)
-    closeSync(openSync(path, 'a', 0o600))
+    const mayFollow = process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0
+    const flags = constants.O_WRONLY | constants.O_CREAT | (mayFollow ? 0 : constants.O_NOFOLLOW)
+    closeSync(openSync(path, flags, 0o600))
     if (isNew) giveToOwner(path)
   } catch (error) {
     throw new StorageError(`${path}: cannot be written to (${(error as NodeJS.ErrnoException).code}).`)

@@ -2,6 +2,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import {
   chownSync,
+  existsSync,
   lchownSync,
   linkSync,
   mkdirSync,
@@ -15,7 +16,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { finishChange } from '#src/cli/instance.ts'
+import type { Config } from '#src/config.ts'
 import { giveToOwner } from '#src/storage/data-dir.ts'
+import { openStore } from '#src/storage/open.ts'
+import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -91,6 +96,37 @@ test('a link in the place of a new file does not give another file away', async 
   chownSync(outside, 0, 0)
   for (const name of ['hard', 'symbolic']) giveToOwner(join(data_dir, name))
   expect(statSync(outside).uid).toBe(0)
+})
+
+test('root follows no link that the owner of the data directory made in the place of a database or lock', async () => {
+  if (!isRoot) return leaveOut()
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  const [missing, outside] = [join(folder, 'missing'), join(folder, 'outside.db')]
+  writeFileSync(outside, '')
+  symlinkSync(missing, join(data_dir, 'gatehouse.lock'))
+  symlinkSync(outside, join(data_dir, 'gatehouse.db'))
+  give(data_dir)
+  expect(() => lockInstance(data_dir)).toThrow('cannot be written to (ELOOP)')
+  await expect(openStore({ data_dir })).rejects.toThrow('cannot be written to (ELOOP)')
+  expect([existsSync(missing), statSync(outside).size]).toEqual([false, 0])
+  // Root may keep the database elsewhere.
+  lchownSync(join(data_dir, 'gatehouse.db'), 0, 0)
+  await (await openStore({ data_dir })).close()
+  expect(statSync(outside).size).toBeGreaterThan(0)
+})
+
+test('the copy of an old master key that belongs to another user stays with root', async () => {
+  if (!isRoot) return leaveOut()
+  const data_dir = mkdtempSync(join(folder, 'data-'))
+  const other = join(folder, 'other.key')
+  writeFileSync(other, 'key of root')
+  symlinkSync(other, join(data_dir, 'master.key'))
+  writeFileSync(join(data_dir, 'master.key.next'), 'next key')
+  give(data_dir)
+  const old = finishChange({ data_dir } as Config) ?? ''
+  expect([readFileSync(old, 'utf8'), statSync(old).uid]).toEqual(['key of root', 0])
+  expect(readFileSync(join(data_dir, 'master.key'), 'utf8')).toBe('next key')
+  expect([readFileSync(other, 'utf8'), statSync(other).uid]).toEqual(['key of root', 0])
 })
 
 testOnPostgres('migrate-to sqlite leaves a database of the owner of the data directory', async () => {
