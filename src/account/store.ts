@@ -1,5 +1,6 @@
 import { and, between, desc, eq, exists, inArray, lt, not, or, type SQL, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/sqlite-core'
+import { unindexed } from '#src/audit/stream-store.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
@@ -139,9 +140,9 @@ export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | u
       .where(
         and(
           eq(later.target_id, user_id),
-          eq(later.type, 'user.login'),
+          eq(unindexed(later.type), 'user.login'),
           between(later.timestamp, recent.timestamp, sql`${recent.timestamp} + ${FINISHED_IN}`),
-          eq(later.ip_address, recent.ip_address),
+          eq(unindexed(later.ip_address), recent.ip_address),
           eq(later.user_agent, recent.user_agent),
         ),
       ),

@@ -140,10 +140,10 @@ export const openingNow = async (store: Store): Promise<Opening> => {
 
 /**
  * Returns a column as an expression, so that the planner does not use the index of the column. With that
- * index a query would also read all earlier events that have the same value in the column. With the index of
- * `seq` a query reads only the wanted range.
+ * index a query would read all events that have the same value in the column, although another index leads to
+ * the few that are wanted.
  */
-const unindexed = (column: AnyColumn) => sql`${column} || ''`
+export const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
  * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.

@@ -8,6 +8,8 @@ import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, addUser, signIn } from '#test/support/people.ts'
+import { hearStatements, plansOf } from '#test/support/statements.ts'
+import { freshStore } from '#test/support/store.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const app = await startApp()
@@ -125,6 +127,19 @@ test('PEO-31 a page reads a bounded part of the log, and the next one continues 
   expect(first.rows).toEqual([])
   const second = await store.read(q => listSignIns(q, user.id as UserId, first.next, 20))
   expect(second).toMatchObject({ rows: [{ type: 'user.login' }], next: undefined })
+})
+
+test('PEO-31 unfinished sign-ins are compared with events of the user, not with all events of an address', async () => {
+  const store = await freshStore()
+  const statements = new Set<string>()
+  const stopHearing = hearStatements(text => statements.add(text))
+  await store.read(q => listSignIns(q, 'usr_1', undefined, 20))
+  stopHearing()
+  const asked = [...statements].filter(text => text.includes('"later"'))
+  expect(asked).toHaveLength(1)
+  const [plan] = await plansOf(store.path, asked)
+  const used = plan?.steps.flatMap(({ detail }) => /\bevents_\w+/.exec(detail) ?? [])
+  expect(new Set(used)).toEqual(new Set(['events_target']))
 })
 
 test('PEO-31 the download has the sign-ins with their method', async () => {
