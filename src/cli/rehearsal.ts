@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from '#src/config.ts'
+import { HOUR } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { isAlive } from '#src/lib/program.ts'
 import { createInstance } from '#src/operations/first-start.ts'
@@ -56,16 +57,16 @@ const makeFolder = ({ data_dir, database_url }: Config): string => {
 }
 
 /**
- * Removes the folders of rehearsals that were killed before the start of this process. In a restarted
- * container this process may have the id of the killed one. A newer folder may belong to another container
- * that uses the same data directory and has the same ids.
+ * Removes the folders of rehearsals that were killed. In a restarted container this process may have the id
+ * of the killed one. A folder of the last hour may belong to another container that uses the same data
+ * directory and has the same ids; no rehearsal takes an hour.
  */
 const removeRemains = (data_dir: string): void => {
   for (const name of readdirSync(data_dir).filter(name => name.startsWith(PREFIX))) {
     const folder = join(data_dir, name)
     const pid = Number.parseInt(name.slice(PREFIX.length), 10)
     const changed_at = statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
-    if (pid && changed_at < performance.timeOrigin && (pid === process.pid || !isAlive(pid)))
+    if (pid && changed_at < Date.now() - HOUR && (pid === process.pid || !isAlive(pid)))
       rmSync(folder, { recursive: true, force: true })
   }
 }
