@@ -102,7 +102,9 @@ test('ADM-05 clients follow the name of a group, and a later group with the old 
 })
 
 test('ADM-05 a name in more than 100 clients cannot be changed', async () => {
-  await limit({ allowed_groups: ['writers'] })
+  const comma = await create(app, '/groups', { name: ',' })
+  await create(app, '/groups', { name: 'others' })
+  await limit({ allowed_groups: ['writers', 'others'] })
   const stored = await app.context.store.read(q => readClient(q, 'web'))
   if (!stored) throw new Error('The client is not stored.')
   await app.context.store.write(async tx => {
@@ -113,6 +115,9 @@ test('ADM-05 a name in more than 100 clients cannot be changed', async () => {
   expect(await rename()).toMatchObject({ status: 409, body: { error: 'conflict' } })
   expect((await app.admin('GET', `/groups/${group.id}`)).body.name).toBe('writers')
   expect(await app.events()).toEqual([])
+  // The stored lists contain this name between two others, but no client names this group.
+  expect((await app.admin('PUT', `/groups/${comma.id}`, { name: 'comma' })).status).toBe(200)
+  expect((await app.events()).map(({ target_id }) => target_id)).toEqual([comma.id])
   await app.admin('PUT', '/clients/web-7', { allowed_groups: [] })
   await app.events()
   expect((await rename()).status).toBe(200)

@@ -152,23 +152,24 @@ export const renameAllowedGroup = async (
   renamed: { name: string; updated_at: number },
 ): Promise<string[] | undefined> => {
   const { clients } = tx.tables
-  const position = sql.raw(tx.engine === 'postgres' ? 'strpos' : 'instr')
+  const names =
+    tx.engine === 'postgres'
+      ? sql`${clients.allowed_groups}::jsonb @> to_jsonb(${name}::text)`
+      : sql`${name} IN (SELECT value FROM json_each(${clients.allowed_groups}))`
   const found = await tx
     .select({ client_id: clients.client_id, allowed_groups: clients.allowed_groups })
     .from(clients)
     .where(
       and(
         eq(clients.organization_id, organization_id),
-        sql`${position}(${clients.allowed_groups}, ${JSON.stringify(name)}) > 0`,
+        names,
         notLike(clients.capabilities, '%"cross_organization"%'),
       ),
     )
     .orderBy(clients.client_id)
     .limit(MAX_RENAMED + 1)
   if (found.length > MAX_RENAMED) return undefined
-  // Another name may contain this one after an escaped quotation mark.
-  const naming = found.filter(({ allowed_groups }) => allowed_groups.includes(name))
-  for (const { client_id, allowed_groups } of naming)
+  for (const { client_id, allowed_groups } of found)
     await tx
       .update(clients)
       .set({
@@ -176,8 +177,8 @@ export const renameAllowedGroup = async (
         updated_at: renamed.updated_at,
       })
       .where(eq(clients.client_id, client_id))
-  if (naming.length > 0) tx.changed('clients')
-  return naming.map(({ client_id }) => client_id)
+  if (found.length > 0) tx.changed('clients')
+  return found.map(({ client_id }) => client_id)
 }
 
 /** Replaces the hash of a client's secret. */
