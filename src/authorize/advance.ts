@@ -35,6 +35,7 @@ import {
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
+import { isMailboxAlone } from './mailbox-alone.ts'
 import { changePasswordPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending } from './store.ts'
 import { termsPage } from './terms-page.ts'
@@ -99,8 +100,16 @@ export const decide = async (
   browser: BrowserSession,
   flow: Flow,
   chosen_login_id = chosenOf(flow),
-): Promise<Next> =>
-  decideAmong(context, flow, await listBrowserLogins(context, browser, flow), chosen_login_id)
+): Promise<Next> => {
+  const logins = await listBrowserLogins(context, browser, flow)
+  return confirmFirst(context, flow, decideAmong(context, flow, logins, chosen_login_id))
+}
+
+/** Returns the step `login` in place of `enrol` when the user has to confirm their identity first. */
+const confirmFirst = async (context: Context, flow: Flow, next: Next): Promise<Next> =>
+  next.step === 'enrol' && (await isMailboxAlone(context, flow, next.login))
+    ? { step: 'login', login: next.login }
+    : next
 
 /**
  * Like {@link decide}. Before the steps that concern the client (excluded user, consent, code), this function
@@ -113,7 +122,7 @@ export const settle = async <F extends Flow>(
   known?: readonly BrowserLogin[],
 ): Promise<{ flow: F; next: Next; logins: readonly BrowserLogin[] }> => {
   const logins = known ?? (await listBrowserLogins(context, browser, flow))
-  const next = decideAmong(context, flow, logins)
+  const next = await confirmFirst(context, flow, decideAmong(context, flow, logins))
   const concernsClient = next.step === 'excluded' || next.step === 'consent' || next.step === 'issue'
   const described = concernsClient ? await withDocument(context, browser.call, flow, next.login) : flow
   return described === flow ? { flow, next, logins } : settle(context, browser, described)

@@ -27,6 +27,7 @@ import {
   stepToken,
 } from './flow.ts'
 import { keptSlug } from './login-organization.ts'
+import { provenByMailbox } from './mailbox-alone.ts'
 import { waysIn } from './ways-in.ts'
 
 /** Values that replace those of the page when a form is shown again after a refused post. */
@@ -83,9 +84,9 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
 })
 
 /**
- * Returns the user who has to confirm their identity. Undefined when the request asks for no confirmation,
- * when the user's login has ended, or when the user has no password, passkey or linked provider. Such a user
- * gets the login page, which also offers a code by mail.
+ * Returns the user who has to confirm their identity: for a change of the account (`confirm`), or before a
+ * factor is added after a code by mail. Undefined for other requests, when the user's login has ended, or
+ * when the user has no password, passkey or linked provider. The login page then also offers a code by mail.
  */
 export const confirmingUser = async (
   context: Context,
@@ -93,8 +94,9 @@ export const confirmingUser = async (
   flow: StoredFlow,
 ): Promise<StepUser | undefined> => {
   const { confirm, hinted_user_id } = flow.request
-  if (!confirm) return undefined
+  if (!confirm && !browser.login_hash && !flow.pending?.proof) return undefined
   const logins = await listBrowserLogins(context, browser, flow)
+  if (!confirm) return provenByMailbox(context, flow, logins)
   const login = logins.find(({ user_id }) => user_id === hinted_user_id)
   if (!login) return undefined
   if (login.factors.includes('passkey') && offersPasskeys(context.config)) return login

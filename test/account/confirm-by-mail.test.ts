@@ -61,6 +61,27 @@ test('MCD-02 a user with a password confirms who they are after a login by a cod
   expect((await signIn(browser, asked, user.username)).url).toStartWith('/oauth/enrol')
 })
 
+test('MCD-02 a code adds no factor for a user with a password, although a client asks for it', async () => {
+  const user = await withPassword()
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  const link = authorizeUrl('web', { acr_values: '2' })
+  const asked = await signInByMail(browser, await browser.get(link), user)
+  expect([asked.heading, asked.html.includes('email-code')]).toEqual([CONFIRM, false])
+  const handle = asked.forms[0]?.fields.request
+  expect((await browser.get(`/oauth/email-code?request=${handle}`)).status).toBe(404)
+  expect((await browser.get(`/oauth/enrol?request=${handle}`)).heading).toBe(CONFIRM)
+  expect((await signIn(browser, asked, user.username)).url).toStartWith('/oauth/enrol')
+  // A login that began earlier with a code adds no factor either.
+  const other = await enter(await withPassword())
+  expect((await other.follow(await other.get(link))).heading).toBe(CONFIRM)
+})
+
+test('MCD-02 a code is enough to add the factor when it is the only way in', async () => {
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  const page = await browser.get(authorizeUrl('web', { acr_values: '2' }))
+  expect((await signInByMail(browser, page, await withoutWays())).url).toStartWith('/oauth/enrol')
+})
+
 test('MCD-02 a form that is posted after a login by a code waits for the password', async () => {
   const user = await withPassword()
   const browser = await enter(user)
