@@ -118,7 +118,8 @@ describe('a server whose log is on a full disk', () => {
       child.kill('SIGTERM')
       expect(await child.exited).toBe(0)
       const lines = readFileSync(log, 'utf8').trimEnd().split('\n')
-      const events = lines.map(text => JSON.parse(text).event)
+      // A job that still runs at the end may log that the store is closed.
+      const events = lines.map(text => JSON.parse(text).event).filter(event => event !== undefined)
       expect([events[0], events.at(-1)]).toEqual(['config', 'stopped'])
     })
   })
