@@ -3,6 +3,7 @@ import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import {
   type DynamicClient,
+  endOf,
   endsSoon,
   insertDynamicClient,
   readDynamicClient,
@@ -35,7 +36,8 @@ const MAX_BYTES = 16 * 1024
 /**
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
  * that register the same metadata without an initial access token share one client_id, because some clients
- * register at each connection. If such a client would soon be removed, it is renewed.
+ * register at each connection. If such a client would soon be removed, it is renewed. When the charge for the
+ * renewal is refused, the answer is the stored client, unless its time has ended.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
@@ -58,7 +60,9 @@ export const postRegister = (context: Context) =>
       ? await context.store.read(q => readDynamicClient(q, client_id))
       : undefined
     const isKept = known !== undefined && !endsSoon(known, context.clock.now())
-    const client = isKept ? known : await register(context, call, client_id, registration, { secret, token })
+    const client = isKept
+      ? known
+      : await register(context, call, client_id, registration, { secret, token, known })
     return oauthJson(describe(client, secret), 201)
   })
 
@@ -87,10 +91,19 @@ const register = async (
   call: Call,
   client_id: string,
   registration: Registration,
-  { secret, token }: { secret: Secret | undefined; token: string | undefined },
+  {
+    secret,
+    token,
+    known,
+  }: { secret: Secret | undefined; token: string | undefined; known: DynamicClient | undefined },
 ): Promise<DynamicClient> => {
   const created_at = context.clock.now()
-  await chargeRegistration(context, call, token)
+  try {
+    await chargeRegistration(context, call, token)
+  } catch (error) {
+    if (known && created_at < endOf(known)) return known
+    throw error
+  }
   return context.store.write(async tx => {
     const organization_id = token === undefined ? null : await spend(context, tx, token)
     const client: DynamicClient = {

@@ -295,15 +295,20 @@ describe('DCR-04 registrations stay few', () => {
     expect(await app.events()).toMatchObject([{ type: 'client.forgotten', target_id: client_id }])
   })
 
-  test('DCR-04 keeping a client is charged like a registration', async () => {
+  test('DCR-04 keeping a client is charged; a refusal shows the client as stored, and after its end 429', async () => {
     const [metadata, ip] = [uri('https://a.example/kept'), '198.51.100.9']
-    const { client_id } = (await register(metadata)).body
+    const { body: first } = await register(metadata)
+    const { client_id } = first
     app.clock.advance(HOUR - 1)
     const kept = async () => (await rows()).find(row => row.client_id === client_id)
     const before = await kept()
     for (let i = 0; i < 60; i++) await register(uri(`https://a.example/other/${i}`), {}, ip)
+    await app.events()
+    const again = await register(metadata, {}, ip)
+    expect([again.status, again.body]).toEqual([201, first])
+    app.clock.advance(1)
     expect((await register(metadata, {}, ip)).status).toBe(429)
-    expect(await kept()).toEqual(before)
+    expect([await kept(), await app.events()]).toEqual([before, []])
     expect((await register(metadata)).status).toBe(201)
   })
 

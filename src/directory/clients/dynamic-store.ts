@@ -48,9 +48,13 @@ const UNUSED_KEPT = HOUR
  */
 const USED_KEPT = 90 * DAY
 
-/** True when a client would soon count as unused ({@link listUnusedClients}). */
-export const endsSoon = ({ used_at, created_at }: DynamicClient, now: number): boolean =>
-  (used_at === null ? created_at + UNUSED_KEPT : used_at + USED_KEPT) <= now + UNUSED_KEPT / 2
+/** Returns the time from which a client without sessions counts as unused ({@link listUnusedClients}). */
+export const endOf = ({ used_at, created_at }: DynamicClient): number =>
+  used_at === null ? created_at + UNUSED_KEPT : used_at + USED_KEPT
+
+/** True when less than half an hour is left until the {@link endOf} a client. */
+export const endsSoon = (client: DynamicClient, now: number): boolean =>
+  endOf(client) <= now + UNUSED_KEPT / 2
 
 /**
  * Keeps a client that registers again for at least `UNUSED_KEPT` from now. The time of its last use is moved
