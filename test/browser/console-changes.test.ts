@@ -131,6 +131,29 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-07 an action that changes no attribute keeps an attribute that is half typed',
+  async () => {
+    const { page, served } = at
+    const { app, url } = served
+    const { id } = await addUser(app, 'eve', { attributes: { note: 'old' }, enabled: false })
+    await enterConsole(page, url, `/console/users/${id}`)
+    await page.locator('[name="attributes.note"]').fill('Mine')
+    await button('Add an attribute').click()
+    await button('Enable').click()
+    await button('Disable').waitFor()
+    await page.locator('[name="other-1"]').fill('floor', { timeout: 5_000 })
+    await page.locator('[name="attributes.floor"]').fill('4')
+    await button('Save changes').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect(await at.stored(`/users/${id}`)).toMatchObject({
+      attributes: { note: 'Mine', floor: '4' },
+      enabled: true,
+    })
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-07 using theirs shows theirs in each field, so that the next change keeps it',
   async () => {
     const { page, served } = at

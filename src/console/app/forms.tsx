@@ -50,13 +50,15 @@ const deepChangesOf = (before: Values, values: Values): Values =>
 /**
  * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
  * that other fields keep what other people have saved meanwhile. The same holds for the entries of a field
- * that is an object, such as the settings of an organization.
+ * that is an object, such as the settings of an organization. If only one field is shown by parts with a state
+ * of their own, `field` is its name.
  */
 export const useEdit = <T extends object>(
   path: string,
   stored: T,
   etag: string,
   loaded: { set(data: T, etag: string): void },
+  field?: keyof T,
 ) => {
   const [draft, setDraft] = useState<Values>({})
   const [problem, setProblem] = useState<Problem>()
@@ -65,9 +67,10 @@ export const useEdit = <T extends object>(
   const latest = useRef(draft)
   latest.current = draft
   // Another read of the object, such as after an action of the screen, may show what others have saved.
-  const known = useRef(stored)
-  if (!same(known.current, stored)) version.current++
-  known.current = stored
+  const partOf = (object: T): unknown => (field === undefined ? object : object[field])
+  const known = useRef(partOf(stored))
+  if (!same(known.current, partOf(stored))) version.current++
+  known.current = partOf(stored)
   const values = withChanges(stored as Values, draft)
   const changes = deepChangesOf(stored as Values, values)
   /** Returns the body of the PUT. A field that the API replaces keeps the other entries of `newest`. */
@@ -87,7 +90,7 @@ export const useEdit = <T extends object>(
   }
   const take = ({ data, etag }: { data: T; etag: string }, left: Values) => {
     keep(left)
-    known.current = data
+    known.current = partOf(data)
     forgetName(path)
     loaded.set(data, etag)
   }
@@ -122,8 +125,9 @@ export const useEdit = <T extends object>(
     /** Discards the changes and shows the object that another person has saved. */
     takeTheirs: () => attempt(async () => take(await callApi<T>('GET', path), {})),
     /**
-     * Increases when changes are saved or discarded, and when another read has found a changed object. Parts
-     * of the form with a state of their own use it as their `key`, so that an increase resets them.
+     * Increases when changes are saved or discarded, and when another read has found a change of `field`, or
+     * without `field` any change. Parts of the form with a state of their own use it as their `key`, so that
+     * an increase resets them.
      */
     version: version.current,
     reset: () => keep({}),

@@ -22,7 +22,7 @@ import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
 const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: GroupsOfUser }) => {
   const { user, loaded, groups } = props
   const path = `/users/${user.id}`
-  const edit = useEdit<UserAnswer>(path, user, loaded.etag, loaded)
+  const edit = useEdit<UserAnswer>(path, user, loaded.etag, loaded, 'attributes')
   const { values, set } = edit
   const organization = useObject<Organization>(`/organizations/${user.organization_id}`)
   const offers = organization.data?.settings.email_code ?? 'off'
