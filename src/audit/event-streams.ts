@@ -1,7 +1,7 @@
 import type { Caller, Core, Tail } from '#src/context.ts'
 import { asAppError } from '#src/http/answer.ts'
 import { scopeOf } from '#src/http/tenant.ts'
-import { AppError } from '#src/lib/app-error.ts'
+import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Store } from '#src/storage/store.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
@@ -92,7 +92,7 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
  * (https://html.spec.whatwg.org/multipage/server-sent-events.html). When the caller's token, session or
  * permission ends, the stream sends the refusal as an event `error` and ends.
  *
- * @throws AppError 429 for too many streams
+ * @throws AppError 429 for too many streams, 503 when all streams are ended while this one opens
  */
 export const followEvents = async (context: Core, caller: Caller, query: FollowEvents): Promise<Response> => {
   const { tails, store } = context
@@ -153,6 +153,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     stored = opening.stored
     tail.last = opening.last
     const last_id = await lastId(store, opening.last)
+    if (!tails.open.has(tail))
+      throw retryLater('temporarily_unavailable', 'The stream was ended while it opened.', SECOND)
     tails.reading ??= readOn(context, opening.last, last_id)
   } catch (error) {
     tails.open.delete(tail)

@@ -1,6 +1,6 @@
 /** Tests the stream of new events: GET /events/stream. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { SQL } from 'bun'
 import { inArray } from 'drizzle-orm'
 import { hostActor, record } from '#src/audit/record.ts'
@@ -163,6 +163,19 @@ test('EVT-20 events of another copy arrive too, and those that fit no filter are
 test('EVT-20 a filter that the event list refuses is refused here too', async () => {
   for (const query of ['?type=user.exploded', '?actor_id=', '?from=2026-01-01', '?limit=5'])
     expect([query, (await open(query)).status]).toEqual([query, 422])
+})
+
+test('EVT-20 a stream that is ended while it opens is refused', async () => {
+  const streams = app.context.tails.open
+  const added = spyOn(streams, 'add').mockImplementationOnce(tail => {
+    queueMicrotask(() => endFollowing(app.context))
+    return Set.prototype.add.call(streams, tail)
+  })
+  const answer = await open()
+  added.mockRestore()
+  expect([answer.status, answer.headers.get('retry-after'), streams.size]).toEqual([503, '1', 0])
+  expect((await answer.json()).error).toBe('temporarily_unavailable')
+  expect((await open()).status).toBe(200)
 })
 
 test('EVT-21 a caller of a tenant gets only the events of that tenant, with any filter', async () => {
