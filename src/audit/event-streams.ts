@@ -134,6 +134,9 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
         }
         for (const event of events.filter(event => isNew(event) && isWanted(event)))
           send(`id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`)
+        // Events come in the order of `seq`, and none comes twice, so all stored events have passed.
+        const [newest = Infinity] = stored
+        if ((events.at(-1)?.seq ?? 0) >= newest) stored = new Set()
         if (now - sent >= BEAT) send(':\n\n')
       } catch (error) {
         const { code, status, message } = asAppError(error)

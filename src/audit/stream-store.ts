@@ -106,7 +106,7 @@ export const settledSeq = async (store: Store): Promise<number> => {
 
 /**
  * The moment at which a stream opened. New events are those that were stored later: their `seq` is larger
- * than `last` and is not in `stored`.
+ * than `last` and is not in `stored`, which begins with its largest entry.
  */
 interface Opening {
   readonly last: number
