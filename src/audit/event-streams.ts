@@ -87,16 +87,9 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
     filters.every(([name, value]) => event[name as keyof typeof wanted] === value)
 }
 
-/**
- * Opens a stream of the events that are written from now on
- * (https://html.spec.whatwg.org/multipage/server-sent-events.html). When the caller's token, session or
- * permission ends, the stream sends the refusal as an event `error` and ends.
- *
- * @throws AppError 429 for too many streams, 503 when all streams are ended while this one opens
- */
-export const followEvents = async (context: Core, caller: Caller, query: FollowEvents): Promise<Response> => {
-  const { tails, store } = context
-  const open = [...tails.open]
+/** @throws AppError 429 when a further stream of the caller would be too many */
+const admit = (streams: ReadonlySet<Tail>, caller: Caller): void => {
+  const open = [...streams]
   const own = open.filter(({ caller_id }) => caller_id === caller.id)
   const together = open.filter(({ organization_id }) => organization_id === caller.organization_id)
   const isTooMany = !caller.instance && together.length >= OF_TENANT
@@ -110,6 +103,18 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )
+}
+
+/**
+ * Opens a stream of the events that are written from now on
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html). When the caller's token, session or
+ * permission ends, the stream sends the refusal as an event `error` and ends.
+ *
+ * @throws AppError 429 for too many streams, 503 when all streams are ended while this one opens
+ */
+export const followEvents = async (context: Core, caller: Caller, query: FollowEvents): Promise<Response> => {
+  const { tails, store } = context
+  admit(tails.open, caller)
   const isWanted = matcher(caller, query)
   let stored: ReadonlySet<number> = new Set()
   const isNew = ({ seq }: EventRow) => seq > tail.last && !stored.has(seq)

@@ -50,8 +50,8 @@ const deepChangesOf = (before: Values, values: Values): Values =>
 /**
  * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
  * that other fields keep what other people have saved meanwhile. The same holds for the entries of a field
- * that is an object, such as the settings of an organization. If only one field is shown by parts with a state
- * of their own, `field` is its name.
+ * that is an object, such as the settings of an organization. If only one field is shown by parts with a
+ * state of their own, `field` is its name.
  */
 export const useEdit = <T extends object>(
   path: string,
