@@ -156,7 +156,10 @@ describe('MCD-02 a code by mail is no second factor', () => {
     const user = await newUser()
     const browser = newBrowser()
     const { page, code } = await ask(browser, user.username, authorizeUrl('web', more))
-    expect((await browser.follow(await enter(browser, page, code))).heading).toBe(heading)
+    // A code alone adds no factor for a user who has a password.
+    const confirm = await browser.follow(await enter(browser, page, code))
+    expect(confirm.heading).toBe('Confirm it’s you')
+    expect((await browser.follow(await signIn(browser, confirm, user.username))).heading).toBe(heading)
   })
 
   test('it confirms no change of the account', async () => {
