@@ -46,7 +46,7 @@ const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
 /**
  * Returns the permissions of `wanted` that `held` lacks, except those of the built-in role `user`. Callers
  * must not grant a permission that they lack, and must not act on a user, role or other object that has such
- * a permission.
+ * a permission. Otherwise they could extend their own rights, directly or through another account.
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))

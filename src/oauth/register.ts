@@ -37,7 +37,8 @@ const MAX_BYTES = 16 * 1024
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
  * that register the same metadata without an initial access token share one client_id, because some clients
  * register at each connection. If such a client would soon be removed, it is renewed. When the charge for the
- * renewal is refused, the answer is the stored client, unless its time has ended.
+ * renewal is refused, the answer is the stored client, unless its time has ended. The setting
+ * `client_registration` of each organization decides who may register (`settingsOf` has its default).
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {

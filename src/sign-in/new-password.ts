@@ -116,10 +116,10 @@ export const chooseNewPassword = async (
 }
 
 /**
- * Stores a password that the user chose and revokes all sessions and logins of the user. The caller starts a
- * new login in the current browser. With `is_same` the new password equals the current one. The password then
- * keeps its age, and a temporary password stays temporary. The user must still replace an expired or
- * temporary password at the next login.
+ * Stores a password that the user chose and revokes all sessions and logins of the user, because someone else
+ * may have used the old password. The caller starts a new login in the current browser. With `is_same` the
+ * new password equals the current one. The password then keeps its age, and a temporary password stays
+ * temporary. The user must still replace an expired or temporary password at the next login.
  */
 export const replaceOwnPassword = async (
   context: Context,

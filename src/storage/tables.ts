@@ -771,8 +771,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Upstream authorization requests. `step` is `sent` until the provider has answered, and `answered` while
-   * the user has not yet answered a question of this server.
+   * Upstream authorization requests. `step` is `sent` until the provider's answer arrives. It is then
+   * `answered`, while this server waits for the user's reply to a question.
    */
   const upstream_requests = once(() =>
     table(

@@ -37,7 +37,10 @@ export const mailCharges = (context: Context): MayMail => {
   }
 }
 
-/** Records that a webhook was switched off, and queues a mail to users who may change webhooks. */
+/**
+ * Records that a webhook was switched off, and queues a mail to users who may change webhooks. `delivery.ts`
+ * decides when a webhook is switched off.
+ */
 export const switchOff = async (
   context: Context,
   tx: Transaction,

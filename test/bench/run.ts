@@ -44,9 +44,8 @@ one copy of Gatehouse and with two copies behind a balancer. --against measures 
 in three rounds. It fails when an operation costs over 5 % more CPU time in this build (median of the three ratios).
 --connections is 1, 8 or 64. With --postgres both builds run on PostgreSQL, and the CPU time of PostgreSQL is compared
 too. --floor compares the bare stack (bare.ts), or the stack with the parts that each answer must have (required.ts),
-with this build or that of --against. The ratio of the stack is a lower bound for the ratio of any new build to that
-build. --deliveries measures webhooks alone. --large compares a database that has the given numbers of users and events
-with one that has 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
+with this build or that of --against. No new build can have a lower ratio than the stack. --deliveries measures
+webhooks alone. --large compares a database that has the given numbers of users and events with one that has 1,000 and 10,000. --steady measures writes and the event loop beside a backup, an apply, a clean-up,
 key rotations and a login storm; on a busy machine, a new process session (setsid) with a high priority helps, and a
 TMPDIR in memory excludes the disk. --write keeps the results as Markdown.`
 

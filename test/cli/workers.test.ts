@@ -28,7 +28,7 @@ const linesOf = (server: Running, event: string): string[] =>
 
 /**
  * Sends requests on separate connections until it is stopped, and returns the statuses. A connection that the
- * kernel resets before its request was read is opened again, as browsers and proxies do.
+ * kernel resets before the server has read its request is replaced, as in browsers and proxies.
  */
 const askOften = (url: string) => {
   const statuses = new Set<number | string>()

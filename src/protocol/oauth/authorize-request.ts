@@ -166,6 +166,10 @@ const unsupported = {
 } as const satisfies Record<string, OAuthErrorCode>
 type Unsupported = keyof typeof unsupported
 
+/**
+ * Accepts the response type `code` alone. The others put tokens into the URL, which history and logs keep:
+ * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.2
+ */
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   // An empty response_type is refused with unsupported_response_type, and a missing one with invalid_request.
   const isEmpty = parameters.irregular.has('response_type')

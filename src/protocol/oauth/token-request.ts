@@ -5,7 +5,9 @@ import { parseScope } from './scope.ts'
 
 /**
  * Grants of the token endpoint. The password grant is not supported, because the client would see the user's
- * password (https://www.rfc-editor.org/rfc/rfc9700#section-2.4).
+ * password (https://www.rfc-editor.org/rfc/rfc9700#section-2.4). The device grant is not supported, because a
+ * person can be led to approve the device of a stranger (https://www.rfc-editor.org/rfc/rfc8628#section-5.4).
+ * Token exchange is not supported, because a service that is broken into could get tokens for other services.
  */
 export const grantTypes = ['authorization_code', 'refresh_token', 'client_credentials'] as const
 export type GrantType = (typeof grantTypes)[number]

@@ -61,7 +61,7 @@ export const toPostgres = async (
   { replace, onProgress }: { replace: boolean; onProgress: OnProgress },
 ): Promise<Record<string, number>> => {
   using db = openUntrusted(source, { readonly: true })
-  // Commands such as `user create` may write meanwhile; one transaction reads one state of the file.
+  // One transaction reads one state of the file, because commands such as `user create` may write meanwhile.
   db.run('BEGIN')
   // The source stays unchanged, so that the release that wrote it can still open it. A file of an older
   // version is thus refused, not upgraded.
