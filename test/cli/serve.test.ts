@@ -1,5 +1,14 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { selfSigned } from '#src/dev/self-signed.ts'
@@ -236,7 +245,9 @@ test('a first start with a seed writes into the data directory only, and removes
   const data_dir = folder()
   const ended = Bun.spawn(['true'])
   await ended.exited
-  mkdirSync(join(data_dir, `.rehearsal-${ended.pid}-killed`))
+  const killed = join(data_dir, `.rehearsal-${ended.pid}-killed`)
+  mkdirSync(killed)
+  utimesSync(killed, 1, 1)
   const seed = file('seed.yaml', 'roles: [{ name: editor, permissions: [] }]')
   await using server = await serveExecutable({ GATEHOUSE_SEED_FILE: seed, TMPDIR: '/nonexistent' }, data_dir)
   const { body } = await server.admin('GET', '/roles')
