@@ -6,7 +6,6 @@ import { brandOf } from '#src/directory/organizations/brand.ts'
 import { hasTenants } from '#src/directory/organizations/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
-import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import type { Call } from '#src/http/call.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
@@ -27,7 +26,7 @@ import {
   stepToken,
 } from './flow.ts'
 import { keptSlug } from './login-organization.ts'
-import { provenByMailbox } from './mailbox-alone.ts'
+import { provenByMailbox, waysInOf } from './mailbox-alone.ts'
 import { waysIn } from './ways-in.ts'
 
 /** Values that replace those of the page when a form is shown again after a refused post. */
@@ -100,10 +99,7 @@ export const confirmingUser = async (
   const login = logins.find(({ user_id }) => user_id === hinted_user_id)
   if (!login) return undefined
   if (login.factors.includes('passkey') && offersPasskeys(context.config)) return login
-  const ways = await context.store.read(async q => {
-    const user = await findUser(q, flow.organization.id, login.user_id)
-    return user ? listWaysIn(q, user) : []
-  })
+  const ways = await waysInOf(context, flow, login)
   return ways.some(({ by }) => by !== 'passkey') ? login : undefined
 }
 
