@@ -108,7 +108,7 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   const now = clock.now()
   const made = backupName(now)
   const file = join(folder, made)
-  backups.making.add(file)
+  backups.add(file)
   try {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
     for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
@@ -129,7 +129,7 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
     noteFailure(config, now)
     throw error
   } finally {
-    backups.making.delete(file)
+    backups.delete(file)
   }
   log.info({ event: 'backup', file })
   const upToMade = backupNames(config).filter(name => name <= made)
@@ -162,7 +162,7 @@ const timeOf = (name: string): string =>
   name.replace(/^gatehouse-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/, '$1-$2-$3T$4:$5:$6.000Z')
 
 const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => ({
-  running: backups.making.size > 0 || partialsOf(config).live !== undefined,
+  running: backups.size > 0 || partialsOf(config).live !== undefined,
   data: backupNames(config)
     .reverse()
     .map(name => ({
@@ -178,7 +178,7 @@ const inProgress = () => conflict('A backup is being made.')
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
   const { config, store, log, backups } = context
   const requireIdle = () => {
-    if (backups.making.size > 0) throw inProgress()
+    if (backups.size > 0) throw inProgress()
   }
   const begun = Promise.withResolvers<void>()
   const work = async (): Promise<void> => {

@@ -21,7 +21,7 @@ export const openCore = (
   charges: openCharges(parts.config.workers),
   attempts: new Map(),
   documents: new Map(),
-  backups: { making: new Set() },
+  backups: new Set(),
   tails: { open: new Set(), reading: undefined },
   hashes: openHashes(parts.store.metrics, parts.config.workers),
   trace: (_name, work) => work(),

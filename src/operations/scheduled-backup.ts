@@ -17,7 +17,7 @@ const RETRY_AFTER = HOUR
 export const scheduledBackup = async (context: Context): Promise<void> => {
   const { config, store, clock, backups } = context
   const { backup_interval, backup_keep } = await store.read(readSettings)
-  if (backup_interval === null || backups.making.size > 0) return
+  if (backup_interval === null || backups.size > 0) return
   const now = clock.now()
   // A time in the future comes from a clock that was ahead.
   const failed_at = failedAt(config)
