@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
+import { othersRun } from '#src/lib/turn.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
@@ -32,6 +33,25 @@ test('concurrent writes share one commit', async () => {
   await Promise.all(Array.from({ length: 40 }, (_, i) => store.write(tx => put(tx, `n${i}`))))
   expect(commitsIn(store.path)).toBe(1)
   expect(await store.read(names)).toHaveLength(40)
+})
+
+test('a write that comes one turn later shares the commit if the last commit had more writes', async () => {
+  const store = await freshStore()
+  let commits = 0
+  store.onChange(() => void commits++)
+  const write = () => store.write(async tx => tx.changed('roles'))
+  const pair = async () => {
+    await othersRun()
+    const first = write()
+    await othersRun()
+    await Promise.all([first, write()])
+  }
+  await write()
+  await pair()
+  expect(commits).toBe(3)
+  await Promise.all([write(), write(), write()])
+  await pair()
+  expect(commits).toBe(5)
 })
 
 test('a unique violation fails one statement: its body may continue', async () => {

@@ -135,8 +135,8 @@ const openTransaction = (db: Database, queries: Queries) => {
 /**
  * Group commit: one BEGIN IMMEDIATE … COMMIT contains up to `BATCH` queued writes, each in its own savepoint.
  * The writes share one wait for the disk, and the writers get their results after the COMMIT. The transaction
- * of a batch begins when the batch is full, or when one turn of the event loop has added no write. Concurrent
- * requests thus share a batch, and a single request waits only some microseconds.
+ * of a batch begins when the batch is full, or when one or two turns of the event loop have added no write.
+ * Concurrent requests thus share a batch, and a single request waits only some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   const transaction = openTransaction(db, queries)
@@ -145,6 +145,8 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   let queue: Waiting[] = []
   let draining: Promise<void> | undefined
   let took = 0
+  /** Number of writes in the last batch. */
+  let previous = 0
 
   const runBatch = async (batch: Waiting[]): Promise<void> => {
     const topics = new Set<Topic>()
@@ -169,11 +171,16 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
     for (const answer of answers) answer()
   }
 
-  /** Waits until a turn of the event loop adds no further write, or the batch is full. */
+  /**
+   * Waits until a turn of the event loop adds no further write, or the batch is full. While fewer writes wait
+   * than the last batch had, one turn is not enough: the clients of that batch have just got their answers,
+   * and their next requests are on the way.
+   */
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {
       seen = queue.length
       await othersRun()
+      if (seen === queue.length && seen < previous) await othersRun()
     }
   }
 
@@ -183,6 +190,7 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       await hooks.pause()
       const batch = queue.slice(0, BATCH)
       queue = queue.slice(BATCH)
+      previous = batch.length
       await runBatch(batch)
       queued(-batch.length)
     }
