@@ -45,6 +45,10 @@ export const clientCreate = async (name: string, options: Options): Promise<void
     )
     const application = applicationOf(context.config.url, { ...client, kind: options.kind }, slug, secret)
     print(options.json ? JSON.stringify(application, null, 2) : report(application))
+    if (options.kind === 'service' && client.scopes.includes('admin'))
+      console.error(
+        `gatehouse: the scope admin makes ${name} an administrator with every permission; use another name for a scope of your own service`,
+      )
     await warnUnlessAnswered(context.config.url)
   })
 }

@@ -334,7 +334,7 @@ export const commands: readonly CommandRow[] = [
       ['--forward <url>', 'address of your program', undefined, { isMandatory: true }],
       ['--events <type...>', 'event types; * stands for any text; default: all'],
       ['--secret <secret>', 'signing secret that begins with whsec_; default: a new one, which is printed'],
-      ['--url <url>', 'read from another server; needs --client and GATEHOUSE_CLIENT_SECRET'],
+      ['--url <url>', 'read from another server; needs --client and SERVICE_CLIENT_SECRET'],
       ['--client <id>', 'client with the permission events:read'],
       [
         '--data-dir <dir>',

@@ -90,9 +90,9 @@ const membersOf = (text: string): Answer => {
 
 /** Reads events of another server from its admin API. */
 const remoteSource = async (issuer: string, clientId: string | undefined): Promise<Source> => {
-  const clientSecret = process.env.GATEHOUSE_CLIENT_SECRET
+  const clientSecret = process.env.SERVICE_CLIENT_SECRET
   if (!clientId || !clientSecret)
-    throw new ConfigError('--url: needs --client, and its secret in GATEHOUSE_CLIENT_SECRET.')
+    throw new ConfigError('--url: needs --client, and its secret in SERVICE_CLIENT_SECRET.')
   const client = createServiceClient({ issuer, clientId, clientSecret, scopes: ['events:read'] })
   const page = async (
     query: Record<string, string>,

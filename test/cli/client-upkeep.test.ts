@@ -44,6 +44,17 @@ test('RUN-31 DCR-13 client list --dynamic prints clients that registered themsel
   expect((await client('list', '--dynamic', '--organization', 'acme', '--json')).stdout).toBe('')
 })
 
+test('RUN-29 client create warns that the scope admin makes a service an administrator', async () => {
+  const { code, stderr } = await createClient('root', '--kind', 'service', '--scope', 'jobs:run', 'admin')
+  expect([code, stderr]).toEqual([
+    0,
+    'gatehouse: the scope admin makes root an administrator with every permission; use another name for a scope of your own service\n',
+  ])
+  const web = ['--kind', 'web', '--redirect', 'https://web.example/cb', '--scope', 'openid', 'admin']
+  expect(await createClient('site', ...web)).toMatchObject({ code: 0, stderr: '' })
+  for (const name of ['root', 'site']) await client('delete', name)
+})
+
 test('RUN-31 client list, secret and delete', async () => {
   await createClient(
     'listed',

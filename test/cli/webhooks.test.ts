@@ -43,7 +43,7 @@ test.each(['local', 'remote'] as const)(
     const receiver = startReceiver()
     const env = {
       local: { GATEHOUSE_DATA_DIR: server.data_dir },
-      remote: { GATEHOUSE_CLIENT_SECRET: SECRET, GATEHOUSE_URL: server.url },
+      remote: { SERVICE_CLIENT_SECRET: SECRET, GATEHOUSE_URL: server.url },
     }
     const from = { local: [], remote: ['--url', server.url, '--client', 'gatehouse-admin'] }
     const listener = await listen(
@@ -111,7 +111,7 @@ test('RUN-35 webhooks listen loses no event when another server fails between tw
   const url = issuer.url.href.replace(/\/$/, '')
   const receiver = startReceiver()
   const listener = await listen(['--forward', receiver.url, '--url', `${url}/`, '--client', 'x'], {
-    GATEHOUSE_CLIENT_SECRET: SECRET,
+    SERVICE_CLIENT_SECRET: SECRET,
   })
   events.push(event('one'), event('two'))
   await until(() => receiver.received.length === 2)

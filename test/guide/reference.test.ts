@@ -1,20 +1,23 @@
 /** Tests that the tables of the guide list exactly the names that the code has. */
 import { expect, test } from 'bun:test'
+import { AuditEvent } from '#src/audit/schema.ts'
 import { eventTypes } from '#src/audit/types.ts'
+import { settings } from '#src/config.ts'
 import { controls } from '#src/dev/controls.ts'
 import { badTokenNames } from '#src/dev/mint-schema.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
 import { Settings } from '#src/directory/organizations/schema.ts'
 import { guideSections } from '#src/guide/pages.ts'
-import { type Inline, plain } from '#src/guide/tree.ts'
-import { permissions } from '#src/lib/permission.ts'
+import { type Block, type Inline, plain } from '#src/guide/tree.ts'
+import { expand, permissions } from '#src/lib/permission.ts'
+
+const pages = guideSections.flatMap(section => section.pages)
+const blocksOf = (subject: string): Block[] => pages.find(page => page.subject === subject)?.blocks ?? []
 
 /** Returns the code spans of each cell, row by row, from the tables with this heading on a page. */
 const tables = (subject: string, heading: string): string[][][] => {
-  const { blocks = [] } =
-    guideSections.flatMap(({ pages }) => pages).find(page => page.subject === subject) ?? {}
   const codes = (cell: Inline[]) => cell.flatMap(part => (part.type === 'code' ? [part.text] : []))
-  return blocks.flatMap(block =>
+  return blocksOf(subject).flatMap(block =>
     block.type === 'table' && plain(block.head[0] ?? []) === heading
       ? block.rows.map(row => row.map(codes))
       : [],
@@ -28,7 +31,18 @@ test('permissions', () => {
     const [first = ''] = names
     return names.map(name => (name.startsWith(':') ? first.replace(/:.*/, name) : name))
   })
-  expect(named.sort()).toEqual([...permissions].sort())
+  expect(named.sort()).toEqual([...permissions, 'admin'].sort())
+  for (const name of named) expect([name, expand([name]).size > 0]).toEqual([name, true])
+})
+
+test('each variable with the prefix of settings is a setting', () => {
+  const known = new Set(['CONFIG', ...Object.keys(settings).map(name => name.toUpperCase())])
+  const unknown = pages.flatMap(({ subject, blocks }) =>
+    [...JSON.stringify(blocks).matchAll(/GATEHOUSE_([A-Z0-9_]*[A-Z0-9])/g)]
+      .filter(([, name = '']) => !known.has(name) && !known.has(name.replace(/_FILE$/, '')))
+      .map(([name]) => `${subject}: ${name}`),
+  )
+  expect(unknown).toEqual([])
 })
 
 test('event types', () => {
@@ -49,6 +63,17 @@ test('fields of a client', () => {
   expect([...firsts('clients', 'Field'), ...own].sort()).toEqual(Object.keys(CreateClient.shape).sort())
 })
 
+test('fields of an event, in the example of a message', () => {
+  const [message = ''] = blocksOf('webhooks').flatMap(block =>
+    block.type === 'code' && block.language === 'http' ? [block.text] : [],
+  )
+  const { data, ...beside } = JSON.parse(message.slice(message.indexOf('{')))
+  expect(Object.keys(beside)).toEqual(['type', 'timestamp'])
+  expect(Object.keys(AuditEvent.omit({ type: true, timestamp: true }).shape)).toEqual(
+    expect.arrayContaining(Object.keys(data)),
+  )
+})
+
 test('metrics', async () => {
   const sources = [...new Bun.Glob('src/**/*.ts').scanSync()].map(path => Bun.file(path).text())
   const made = (await Promise.all(sources)).flatMap(text =>
@@ -58,9 +83,9 @@ test('metrics', async () => {
 })
 
 test('bad tokens and controls of development mode', () => {
-  const { blocks = [] } =
-    guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'dev') ?? {}
-  const told = blocks.find(block => block.type === 'paragraph' && plain(block.text).startsWith('--bad'))
+  const told = blocksOf('dev').find(
+    block => block.type === 'paragraph' && plain(block.text).startsWith('--bad'),
+  )
   const codes =
     told?.type === 'paragraph' ? told.text.flatMap(part => (part.type === 'code' ? [part.text] : [])) : []
   expect(codes).toEqual(['--bad', ...badTokenNames])
