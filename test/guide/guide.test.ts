@@ -72,7 +72,8 @@ describe('each is documented on exactly one page', () => {
 test('O-55 the page of the SDK lists exactly the claims of an access token', () => {
   const { blocks = [] } = pages.find(({ subject }) => subject === 'sdk') ?? {}
   const [table] = blocks.filter(block => block.type === 'table')
-  const named = table?.rows.flatMap(([cell = []]) => plain(cell).split(', ')) ?? []
+  const rows = table?.rows.map(row => row.map(plain)) ?? []
+  const named = rows.flatMap(([names = '']) => names.split(', '))
   const user = {
     id: 'usr_a',
     organization_id: 'org_a',
@@ -92,6 +93,10 @@ test('O-55 the page of the SDK lists exactly the claims of an access token', () 
     auth_time: 0,
   })
   expect(named.sort()).toEqual(Object.keys(claims).sort())
+  expect([claims.sub, claims.org_id, claims.sid]).toEqual(['a', 'a', 'a'])
+  const told = new Map(rows.map(([name = '', text = '']) => [name, text]))
+  for (const [name, prefix] of Object.entries({ sub: 'usr_', org_id: 'org_', sid: 'sess_' }))
+    expect(told.get(name)).toContain(`without ${prefix}`)
 })
 
 test('the page of commands lists exactly the existing options', () => {

@@ -52,8 +52,9 @@ const access = (token: IssuedAccess, sub: string) => ({
 
 /**
  * Returns the claims of a user's access token (https://www.rfc-editor.org/rfc/rfc9068). The claims let a
- * service identify the user without a call to this server. `sub` is the id of the user in the admin API and
- * the audit log, so it is the same at each client. `roles` are the effective roles, direct and inherited.
+ * service identify the user without a call to this server. `sub` is the same at each client: the id that the
+ * user has in the admin API and the audit log, without its prefix. `roles` are the effective roles, direct
+ * and inherited.
  */
 export const accessTokenClaims = (
   token: IssuedAccess & {
