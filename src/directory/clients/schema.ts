@@ -97,9 +97,7 @@ export const writable = {
     'Origins whose scripts may read the answers of the token, userinfo and revocation endpoints.',
   ),
   grant_types: set(oneOf(grantTypes), 3).describe('Grant types that the client may use.'),
-  scopes: set(scope, 200).describe(
-    'Scopes that the client may ask for. Permissions of the admin API are scopes, too; `admin` stands for all of them.',
-  ),
+  scopes: set(scope, 200).describe('Scopes that the client may ask for; `admin` stands for all permissions.'),
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
   ),
