@@ -1,9 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Outbound } from '#src/context.ts'
+import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { OutboundError } from '#src/http/outbound.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create, refused } from '#test/support/callers.ts'
-import { newCertificate } from '#test/support/certificate.ts'
+import { newCertificate, onUnknownCurve } from '#test/support/certificate.ts'
 import { addOrganization } from '#test/support/people.ts'
 
 const PATH = '/identity-providers'
@@ -91,6 +92,24 @@ describe('IDP-01 422 names the field', () => {
       expect(refused(await app.admin('POST', PATH, { ...saml(), certificates }))[0]).toStartWith(
         'certificates',
       )
+  })
+
+  test('FED-25 a certificate with whose key no signature can be verified', async () => {
+    const unusable = [onUnknownCurve(current), await newCertificate('CN=Ed25519', 2025, 2045, 'Ed25519')]
+    for (const other of unusable) {
+      const certificates = [current, other]
+      expect(refused(await app.admin('POST', PATH, { ...saml(), certificates }))).toEqual(['certificates.1'])
+    }
+    expect(await app.events()).toEqual([])
+    const { id } = await create(app, PATH, saml())
+    expect(refused(await app.admin('PUT', `${PATH}/${id}`, { certificates: [unusable[0]] }))).toEqual([
+      'certificates.0',
+    ])
+    const stored = await app.context.store.read(q => readProvider(q, id))
+    if (stored?.type !== 'saml') throw new Error('not stored')
+    const settings = { ...stored.settings, certificates: unusable.map(pem => pem.trim()) }
+    await app.context.store.write(tx => saveProvider(tx, { ...stored, settings }))
+    expect((await app.admin('PUT', `${PATH}/${id}`, { enabled: false })).status).toBe(200)
   })
 
   test('plain http is allowed only for the configured hosts', async () => {

@@ -1,8 +1,9 @@
 /** Tests the connection check of an identity provider, which runs before users see the provider. */
 import { beforeEach, expect, test } from 'bun:test'
+import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
-import { newCertificate } from '#test/support/certificate.ts'
+import { newCertificate, onUnknownCurve } from '#test/support/certificate.ts'
 import { addOrganization } from '#test/support/people.ts'
 import { addProvider, ISSUER, startFederated, type Upstream } from './upstream.ts'
 
@@ -143,6 +144,13 @@ test('IDP-08 a SAML provider is checked for its address and the dates of its cer
   await saml([2027, 2030], 'early')
   for (const alias of ['expired', 'early'])
     expect(namesOf(await run(alias))).toEqual(['good sign_on', 'warning certificate', ...own])
+  const provider = await app.context.store.read(q => readProvider(q, 'good'))
+  if (provider?.type !== 'saml') throw new Error('not stored')
+  const certificates = provider.settings.certificates.map(onUnknownCurve)
+  await app.context.store.write(tx =>
+    saveProvider(tx, { ...provider, settings: { ...provider.settings, certificates } }),
+  )
+  expect(namesOf(await run('good'))).toEqual(['good sign_on', 'bad certificate', ...own])
 })
 
 test('IDP-08 a metadata document is compared with what is stored', async () => {

@@ -1,12 +1,32 @@
+import { X509Certificate } from 'node:crypto'
 import type { CalledFor, Core } from '#src/context.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { findPreset } from './presets.ts'
-import { defaults, SECRET_NEEDED, settingsSchemas as schemas } from './settings.ts'
+import { defaults, SECRET_NEEDED, settingsSchemas as schemas, usableKeyOf } from './settings.ts'
 import type { IdentityProvider } from './types.ts'
 
 type Type = IdentityProvider['type']
 export type GivenSettings = Record<string, unknown>
+
+/**
+ * Returns a problem for each certificate with whose key no signature can be verified. A stored certificate
+ * passes, because an earlier version may have accepted it.
+ */
+const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = {}): Detail[] => {
+  const [pems, stored] = [after, before].map(({ certificates }) => (certificates ?? []) as string[])
+  return (pems ?? []).flatMap((pem, index) =>
+    stored?.includes(pem) || usableKeyOf(new X509Certificate(pem))
+      ? []
+      : [
+          {
+            field: `certificates.${index}`,
+            code: 'custom',
+            message: 'A certificate with an RSA key, or an EC key on P-256, P-384 or P-521.',
+          },
+        ],
+  )
+}
 
 /**
  * Returns the complete settings of a provider. Each value comes from the first source that has it: `given`, a
@@ -28,6 +48,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
     code: filled[String(issue.path[0])] === undefined ? 'required' : issue.code,
     message: issue.message,
   }))
+  problems.push(...certificateProblems(result.data, before))
   return { settings: result.data, whole, problems }
 }
 

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { flag, integer, isWebUrl, line, oneOf, set } from '#src/directory/fields.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
@@ -59,6 +59,19 @@ const parseCertificate = (pem: string): X509Certificate | undefined => {
  * returns undefined, although the declared type is string.
  */
 export const subjectOf = ({ subject }: { subject?: string }): string => subject?.replaceAll('\n', ', ') ?? ''
+
+/**
+ * Returns the public key of a certificate if a signature can be verified with it: an RSA key, or an EC key on
+ * a curve that the runtime knows.
+ */
+export const usableKeyOf = (certificate: X509Certificate): KeyObject | undefined => {
+  try {
+    const { publicKey } = certificate
+    return ['rsa', 'ec'].includes(publicKey.asymmetricKeyType ?? '') ? publicKey : undefined
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * Maximum number of characters of a certificate in PEM. The number is limited because the login page reads

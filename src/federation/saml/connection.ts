@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { CalledFor, Context } from '#src/context.ts'
 import { settingsFrom } from '#src/directory/identity-providers/metadata.ts'
-import { subjectOf } from '#src/directory/identity-providers/settings.ts'
+import { subjectOf, usableKeyOf } from '#src/directory/identity-providers/settings.ts'
 import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
 import { type ConnectionCheck, checkAddress, finding } from '#src/federation/connection-checks.ts'
 import { DAY } from '#src/lib/duration.ts'
@@ -19,6 +19,13 @@ const checkCertificate = (pem: string, now: number): ConnectionCheck => {
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
   const until = new Date(to).toISOString().slice(0, 10)
   const value = subjectOf(certificate)
+  if (!usableKeyOf(certificate))
+    return finding(
+      'certificate',
+      'bad',
+      'No signature can be verified with the key of the certificate.',
+      value,
+    )
   if (to <= now)
     return finding(
       'certificate',

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Context } from '#src/context.ts'
+import { usableKeyOf } from '#src/directory/identity-providers/settings.ts'
 import type { SamlProvider } from '#src/directory/identity-providers/types.ts'
 import type { CallbackRequest } from '#src/federation/callback.ts'
 import type { UpstreamProfile } from '#src/federation/profile.ts'
@@ -153,15 +154,17 @@ const decryptionKey = async (context: Context): Promise<string> =>
 
 /**
  * Returns the public keys of the pinned certificates. Only the keys are trusted: an expired certificate still
- * works, and its use is logged. A refusal would lock out all users of the provider at once.
+ * works, and its use is logged. A refusal would lock out all users of the provider at once. A key that cannot
+ * verify a signature is skipped for the same reason.
  */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
-  settings.certificates.map(pem => {
-    const { publicKey, validTo, fingerprint256 } = new X509Certificate(pem)
+  settings.certificates.flatMap(pem => {
+    const certificate = new X509Certificate(pem)
+    const { validTo, fingerprint256 } = certificate
     if (Date.parse(validTo) <= clock.now())
       log.warn(
         { event: 'certificate_expired', provider: alias, fingerprint: fingerprint256 },
         "an identity provider's pinned certificate has expired",
       )
-    return publicKey.export({ format: 'pem', type: 'spki' }).toString()
+    return usableKeyOf(certificate)?.export({ format: 'pem', type: 'spki' }).toString() ?? []
   })

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { createApp } from '#src/app.ts'
+import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { openLogger } from '#src/lib/log.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
+import { newCertificate, onUnknownCurve } from '#test/support/certificate.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
 import { addClient, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
@@ -324,6 +326,24 @@ test('fields of the provider object are used: mapping and roles', async () => {
     isIn(await arrive(app, idp, await setOut(app, 'mapped', entry), { name_id: 'another', attributes })),
   ).toBe(true)
   expect(await app.events()).toEqual([])
+})
+
+test('FED-25 a stored certificate with an unusable key does not disable its neighbours', async () => {
+  const { id } = await addSaml(app, idp, 'rollover')
+  const stored = await app.context.store.read(q => readProvider(q, id))
+  if (stored?.type !== 'saml') throw new Error('not stored')
+  const unusable = onUnknownCurve(await newCertificate('CN=next', 2020, 2040)).trim()
+  const save = (certificates: string[]) =>
+    app.context.store.write(tx =>
+      saveProvider(tx, { ...stored, settings: { ...stored.settings, certificates } }),
+    )
+  await save([unusable, ...stored.settings.certificates])
+  expect(isIn(await arrive(app, idp, await setOut(app, 'rollover', entry), person('rollover')))).toBe(true)
+  await save([unusable])
+  await forget()
+  const page = await arrive(app, idp, await setOut(app, 'rollover', entry), person('rollover'))
+  expect(page.status).toBe(400)
+  expect(await reasons()).toEqual(refusedFor('saml_no_certificate'))
 })
 
 test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
