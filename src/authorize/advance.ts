@@ -143,8 +143,8 @@ export const decideAmong = (
     choose: request.choose ?? false,
     max_age: request.max_age,
     now,
-    // A user who chose to sign in with another account is not offered the existing logins.
-    logins: pending?.selected && !chosen_login_id ? [] : logins,
+    // A user who wants to sign in with another account is not offered the existing logins.
+    logins: (pending?.selected || request.another) && !chosen_login_id ? [] : logins,
     chosen_login_id,
     is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
     hinted_user_id: request.hinted_user_id,

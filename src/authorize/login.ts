@@ -63,15 +63,13 @@ export const continueAt = async (
 ): Promise<Response> => {
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'hash' })
   const { request, ...rest } = flowAt(flow, home)
-  const { prompts } = request
-  // The password is asked for, because an existing login in that organization may belong to another user.
-  const asking = { prompts: ['login', ...prompts.filter(prompt => prompt === 'consent')] as const }
-  return advance(
-    context,
-    browser,
-    { ...rest, request: { ...request, ...asking, login_hint: username.trim() } },
-    'post',
-  )
+  const asked = {
+    prompts: request.prompts.filter(prompt => prompt !== 'select_account'),
+    login_hint: username.trim(),
+    // An existing login in that organization may belong to another user.
+    another: true,
+  }
+  return advance(context, browser, { ...rest, request: { ...request, ...asked } }, 'post')
 }
 
 const flowAt = ({ client, request }: Flow, organization: Organization): Flow => ({

@@ -31,6 +31,7 @@ export const provenByMailbox = async (
 ): Promise<BrowserLogin | undefined> => {
   const { pending, request } = flow
   const chosen = logins.find(({ id }) => id === chosenOf(flow))
-  const login = chosen ?? (pending?.selected || request.prompts.includes('login') ? undefined : logins[0])
+  const isAnother = pending?.selected || request.another || request.prompts.includes('login')
+  const login = chosen ?? (isAnother ? undefined : logins[0])
   return login && (await isMailboxAlone(context, flow, login)) ? login : undefined
 }

@@ -22,6 +22,11 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly confirm?: Confirmation
   /** True after the user has asked to choose among the logins of this browser. */
   readonly choose?: boolean
+  /**
+   * True after the user has typed an address that led to the login page of another organization: no login of
+   * this browser answers the request. Unlike `prompt=login`, it demands no new authentication at a provider.
+   */
+  readonly another?: boolean | undefined
   /** The name or address for which the user has requested a code by mail, as typed. */
   readonly code_for?: string | undefined
   /** Set in a flow that has no client and whose user wants to add a factor. */
@@ -101,7 +106,7 @@ export const chooseAgain = async (
   await tx
     .update(t)
     .set({
-      request: { ...request, choose, code_for: undefined },
+      request: { ...request, choose, another: undefined, code_for: undefined },
       login_id: null,
       selected: !choose,
       proof: null,
