@@ -225,7 +225,9 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   })
   const organization = await findOrganization(context.store, organization_id)
   if (!user || !organization || !context.mail) return
-  const to = data.to ?? user.email
+  // A link that verifies an address goes to that address only. The user's address may have changed while the
+  // mail waited.
+  const to = (kind === 'verify_email' ? data.email : data.to) ?? user.email
   const name = viewTools(locale, translator(locale)).displayName(pageUserOf(user))
   const message = renderMail({
     kind,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { HOUR, SECOND } from '#src/lib/duration.ts'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -234,6 +234,23 @@ describe('a new address', () => {
     expect(await browser.get(link)).toMatchObject(gone)
     expect((await stored(user)).email).toBe(email)
     expect(email).not.toBe(person.wanted)
+  })
+
+  test('is confirmed by no link that went to another address, however late its mail is sent', async () => {
+    const { user, browser, wanted } = await signedIn()
+    await app.admin('POST', `/users/${user.id}/send-verification`)
+    const send = () => Promise.reject(new Error('no such mailbox'))
+    expect(await deliverMails({ ...app.context, mail: { send } })).toBe(1)
+    await ask(browser, wanted)
+    await deliverMails(app.context)
+    expect((await browser.submit(await browser.get(linkIn()))).html).toContain('Email address confirmed')
+    await ask(browser, user.email)
+    app.clock.advance(MINUTE)
+    const links = (await post()).filter(([, subject]) => subject === CONFIRM)
+    expect(links).toEqual([
+      [user.email, CONFIRM],
+      [user.email, CONFIRM],
+    ])
   })
 
   test('is in the data download while pending', async () => {
