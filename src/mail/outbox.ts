@@ -110,7 +110,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   release: releaseMails,
   attempt: async (context, mail, until) => {
     const { number, kind, attempts } = mail
-    const done = () => context.store.write(tx => removeMail(tx, number))
+    const done = () => context.store.write(tx => removeMail(tx, { ...mail, attempts: attempts + 1 }))
     if (mail.expires_at <= context.clock.now()) {
       context.log.error(
         { event: 'mail', mail: number, kind, attempts },

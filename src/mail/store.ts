@@ -53,7 +53,15 @@ export const releaseMails = async (tx: Transaction, now: number, ranges: Ranges)
   await tx.update(mails).set({ next_attempt_at: now }).where(isInRanges(mails.next_attempt_at, ranges))
 }
 
-/** Removes a mail from the outbox. */
-export const removeMail = async (tx: Transaction, number: number): Promise<void> => {
-  await tx.delete(tx.tables.mails).where(eq(tx.tables.mails.number, number))
+/**
+ * Removes a mail whose attempt has ended. Its row may be gone with its user, and SQLite may have given the
+ * number to another mail, which differs in the time or has not been attempted.
+ */
+export const removeMail = async (
+  tx: Transaction,
+  { number, created_at, attempts }: Pick<MailRow, 'number' | 'created_at' | 'attempts'>,
+): Promise<void> => {
+  const { mails } = tx.tables
+  const isSame = and(eq(mails.number, number), eq(mails.created_at, created_at), eq(mails.attempts, attempts))
+  await tx.delete(mails).where(isSame)
 }

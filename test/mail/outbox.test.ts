@@ -116,9 +116,9 @@ describe('the outbox', () => {
     ada = await addUser(app, 'ada')
   })
   const rows = () => app.context.store.read(async q => q.select().from(q.tables.mails))
-  const put = () =>
+  const put = (user = ada, kind: MailKind = 'password_changed') =>
     app.context.store.write(tx =>
-      enqueueNotice(app.context, tx, 'password_changed', { ...ada, organization_id: 'org_default' }, {}),
+      enqueueNotice(app.context, tx, kind, { ...user, organization_id: 'org_default' }, {}),
     )
 
   test('keeps a failed mail, retries at growing intervals, and sends it once', async () => {
@@ -178,6 +178,19 @@ describe('the outbox', () => {
     app.clock.advance(2 * MINUTE)
     expect(await deliverMails(app.context)).toBe(1)
     expect(mail.sent).toHaveLength(1)
+  })
+
+  test('keeps a mail that SQLite gives the number of a removed one while that one is sent', async () => {
+    await put()
+    const bob = await addUser(app, 'bob')
+    const send = async () => {
+      await app.admin('DELETE', `/users/${ada.id}`)
+      await put(bob)
+    }
+    const once = { send: (sent: Mail) => (sent.to === ada.email ? send() : mail.send(sent)) }
+    await deliverMails({ ...app.context, mail: once })
+    expect(mail.sent.map(({ to }) => to)).toEqual([bob.email])
+    expect(await rows()).toEqual([])
   })
 
   test('is deleted with its user, and sends nothing to a deleted user', async () => {
