@@ -26,6 +26,7 @@ import { organizationIn } from '#src/pages/way-back.ts'
 import { listRemembered } from '#src/sessions/remembered-store.ts'
 import { revokeMost } from '#src/sessions/service.ts'
 import { isOfferedCode } from '#src/sign-in/email-codes.ts'
+import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { issueRecoveryCodes } from '#src/sign-in/recovery-codes.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { frameOf, noticeOf } from './frame.ts'
@@ -241,6 +242,7 @@ export const postRecoveryCodes =
     const changed = await change(context, call)
     if (changed instanceof Response) return changed
     const { viewer, user, by } = changed
+    await chargeBrowser(context, call, { organization_id: user.organization_id, kind: 'mail' })
     const codes = await context.store.write(async tx => {
       if ((await listFactors(tx, user.id)).length === 0) throw new PageError('bad_request', 400)
       const metadata = { fields: ['recovery_codes'] }

@@ -3,6 +3,7 @@ import { longestPause, pauseAfter, type Queue } from '#src/delivery/queue.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { Allowance } from '#src/lib/token-buckets.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
@@ -26,6 +27,24 @@ const SEND_WITHIN: Partial<Record<MailKind, number>> = {
  * down for a weekend.
  */
 const SEND_WITHIN_DEFAULT = 2 * DAY
+
+/** Mails that a person waits for. They are sent before the mails of all other kinds. */
+const AWAITED: ReadonlySet<MailKind> = new Set([
+  'reset_password',
+  'sign_in_code',
+  'verify_email',
+  'registration',
+])
+
+/**
+ * Returns the limit on notices of one kind to one user: 20 an hour in each process, because a lost notice is
+ * worse than a further one. A user can cause any number, and the address may be a stranger's. Each kind has a
+ * limit of its own, so that a thief of the account cannot hide a change behind notices of other kinds.
+ */
+const noticesOf = ({ workers }: Core['config']): Allowance => ({
+  burst: 20 * workers,
+  per_second: (20 * workers) / 3_600,
+})
 
 /**
  * Pauses between attempts in milliseconds. Most failures are over in seconds. The pauses grow while a mail
@@ -59,7 +78,8 @@ export const enqueueMail = async (
     locale: client_info.locale ?? 'en',
     attempts: 0,
     created_at: now,
-    next_attempt_at: now,
+    // The longest due mail is sent first, so a mail with 0 goes before all others.
+    next_attempt_at: AWAITED.has(mail.kind) ? 0 : now,
     expires_at: now + (SEND_WITHIN[mail.kind] ?? SEND_WITHIN_DEFAULT),
   })
 }
@@ -76,22 +96,26 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
 /**
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
  * address and application of `client_info`. For a change by an administrator, `client_info` has only the
- * language, because the browser is not the user's.
+ * language, because the browser is not the user's. Beyond the limit of `noticesOf` nothing is sent; the audit
+ * log has the change.
  */
-export const enqueueNotice = (
+export const enqueueNotice = async (
   context: Core,
   tx: Transaction,
   kind: MailKind,
   { id: user_id, organization_id }: { id: UserId; organization_id: OrganizationId },
   client_info: NoticeOrigin,
   data: Record<string, string> = {},
-): Promise<void> =>
-  enqueueMail(
-    context,
-    tx,
-    { kind, organization_id, user_id, data: { ...mailOrigin(client_info), ...data } },
-    client_info,
-  )
+): Promise<void> => {
+  if (!AWAITED.has(kind)) {
+    const { clock, charges, config } = context
+    const key = `notice:${kind}:${user_id}`
+    if (charges.mailboxes.wait(key, noticesOf(config), clock.now(), 1) > 0) return
+    tx.after(() => charges.mailboxes.take(key, noticesOf(config), clock.now(), 1))
+  }
+  const facts = { ...mailOrigin(client_info), ...data }
+  await enqueueMail(context, tx, { kind, organization_id, user_id, data: facts }, client_info)
+}
 
 /**
  * Returns the queue of mails, in which each organization sends one mail at a time. `deliver` renders and

@@ -161,6 +161,17 @@ test('new recovery codes are announced by mail, because a thief may have made th
   ])
 })
 
+test('new recovery codes are charged as mail: a user cannot fill the outbox with them', async () => {
+  const { browser } = await addPasskeyUser(app, `person${++made}`)
+  const page = await browser.get('/account/security')
+  await letters()
+  const statuses: number[] = []
+  for (let i = 0; i < 81; i++)
+    statuses.push((await browser.submit(page, {}, '/account/security/codes')).status)
+  expect([statuses.slice(0, -1).every(status => status === 200), statuses.at(-1)]).toEqual([true, 429])
+  expect(await letters()).toHaveLength(20)
+})
+
 describe('PEO-17 a mailed link', () => {
   test('gives a user without a password no login without the passkey or a recovery code', async () => {
     const { user, codes } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })

@@ -59,7 +59,8 @@ export const startRemembering = async () => {
     const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
     const sent = await browser.submit(page, { username }, '/oauth/email-code')
     while ((await deliverMails(app.context)) > 0);
-    const typed = /^\d{6}$/m.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
+    const letter = mail.mails.findLast(({ subject }) => subject.startsWith('Your code for'))
+    const typed = /^\d{6}$/m.exec(letter?.text ?? '')?.[0] ?? ''
     return browser.follow(
       await browser.submit(await browser.follow(sent), { code: typed }, '/oauth/email-code'),
     )

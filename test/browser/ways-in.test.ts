@@ -65,7 +65,7 @@ for (const [look, options] of LOOKS) {
       await page.keyboard.press('Enter')
       await arrives(page, 'Check your email')
       while ((await deliverMails(served.app.context)) > 0);
-      const code = /^\d{6}$/m.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
+      const code = /^\d{6}$/m.exec(mail.mails.map(({ text }) => text).join('\n'))?.[0] ?? ''
       await page.keyboard.type(code === '000000' ? '000001' : '000000')
       await page.keyboard.press('Enter')
       await page.getByText('That code isn’t right').waitFor()

@@ -40,7 +40,7 @@ const post = async (): Promise<string> => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);
   const link = /http:\/\/localhost:8080(\/account\/[\w-]+\?token=[\w-]{43})/.exec(
-    mail.mails.at(-1)?.text ?? '',
+    mail.mails.map(({ text }) => text).join('\n'),
   )
   return link?.[1] ?? ''
 }

@@ -44,7 +44,7 @@ const post = async () => {
 }
 const linkIn = (path: string): string => {
   const link = /http:\/\/localhost:8080(\/account\/[\w-]+\?token=[\w-]{43})/.exec(
-    mail.mails.at(-1)?.text ?? '',
+    mail.mails.find(({ text }) => text.includes(path))?.text ?? '',
   )?.[1]
   if (!link?.startsWith(path)) throw new Error(`no link to ${path}`)
   return link

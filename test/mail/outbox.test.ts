@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import type { Mail } from '#src/context.ts'
 import { locales } from '#src/http/locale.ts'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails, startMailDelivery } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -191,6 +191,24 @@ describe('the outbox', () => {
     await deliverMails({ ...app.context, mail: once })
     expect(mail.sent.map(({ to }) => to)).toEqual([bob.email])
     expect(await rows()).toEqual([])
+  })
+
+  test('sends at most twenty notices of a kind an hour to one user, and what a person waits for before them', async () => {
+    const bob = await addUser(app, 'bob', { email_verified: false })
+    for (let i = 0; i < 50; i++) await put()
+    await put(ada, 'email_changed')
+    await app.admin('POST', `/users/${bob.id}/send-verification`)
+    await deliverMails(app.context)
+    const subjects = mail.sent.map(({ subject }) => subject)
+    expect(subjects).toEqual([
+      'Confirm your email address for Gatehouse',
+      ...Array(20).fill('Your password for Gatehouse was changed'),
+      'Your email address for Gatehouse was changed',
+    ])
+    app.clock.advance(HOUR)
+    for (let i = 0; i < 50; i++) await put()
+    await deliverMails(app.context)
+    expect(mail.sent).toHaveLength(42)
   })
 
   test('is deleted with its user, and sends nothing to a deleted user', async () => {
