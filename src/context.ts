@@ -186,8 +186,10 @@ export interface FoundDocument {
 /** A cached metadata document or key set of a client (directory/clients/remote-json). */
 export interface KnownJson {
   readonly origin: string
-  /** The parsed content; undefined when it could not be read. */
+  /** The parsed content of the last successful read; undefined when there was none. */
   found: Promise<unknown>
+  /** True when the last call failed, so that `found` is the content of an earlier call. */
+  has_failed: boolean
   /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
   /** `asked_at`: time of the last call to the URL; `read_at`: time of the last successful one. */

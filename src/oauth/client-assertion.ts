@@ -1,10 +1,14 @@
 import type { JWTVerifyOptions } from 'jose'
 import type { CalledFor, Context } from '#src/context.ts'
+import { asClientRow } from '#src/directory/clients/dynamic.ts'
+import { rereadClient } from '#src/directory/clients/dynamic-use.ts'
 import { findKeySet, type KeyFinder } from '#src/directory/clients/key-sets.ts'
+import type { Client } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
+import type { ClientInfo } from '#src/lib/client-info.ts'
 import { HOUR, SECOND } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
-import { assertionAlgs, type ClientKeys } from '#src/protocol/oauth/client-keys.ts'
+import { assertionAlgs } from '#src/protocol/oauth/client-keys.ts'
 import type { TokenRequest } from '#src/protocol/oauth/token-request.ts'
 import { findSubject } from '#src/sessions/login-store.ts'
 import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
@@ -28,77 +32,88 @@ export type AssertedFor =
   | Pick<Extract<TokenRequest, { grant_type: 'refresh_token' }>, 'grant_type' | 'refresh_token'>
   | Pick<Extract<TokenRequest, { grant_type: 'client_credentials' }>, 'grant_type'>
 
-interface Signer {
-  readonly client_id: string
-  readonly keys: ClientKeys
-}
-
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no usable code and no refresh
- * token of this client. In this case the server does not fetch the keys at the client's URL, so that
- * strangers cannot cause calls. `ended_session` means the same for a refresh token whose session is deleted.
+ * token of this client. In this case the server reads neither the document nor the keys of the client, and
+ * stores no assertion, so that strangers cannot cause calls or writes. `ended_session` means the same for a
+ * refresh token whose session is deleted.
  */
 export type AssertionFault =
   | 'wrong_assertion'
+  | 'wrong_method'
   | 'unknown_key'
   | 'used_assertion'
   | 'unknown_grant'
   | 'ended_session'
   | 'unreadable_keys'
 
+/** The client of an assertion as its document describes it now, and the reason for a refusal. */
+export interface Signed {
+  readonly client: Client
+  readonly fault: AssertionFault | undefined
+}
+
 /**
- * Verifies a client assertion and uses it up. Returns undefined for a valid assertion, otherwise the reason
- * for refusing it. https://www.rfc-editor.org/rfc/rfc7523#section-3
+ * Verifies a client assertion and uses it up. The metadata document of the client is read again when it is no
+ * longer fresh, because its owner may have withdrawn a key.
+ * https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
  * @throws AppError 429 or 503 when the client's keys are needed and too many keys are being fetched
  */
-export const findAssertionFault = async (
+export const checkAssertion = async (
   context: Context,
-  signer: Signer,
+  client_info: ClientInfo,
+  stored: Client,
   assertion: string,
   asked: AssertedFor,
-): Promise<AssertionFault | undefined> => {
-  const verified = await verify(context, signer, assertion, asked)
-  if (typeof verified === 'string') return verified
+): Promise<Signed> => {
+  const { client_id } = stored
+  const organization = await organizationOf(context, client_id, asked)
+  if (!organization) return { client: stored, fault: 'unknown_grant' }
+  if (organization === 'gone') return { client: stored, fault: 'ended_session' }
+  const by = { actor: { id: client_id, email: null }, organization_id: organization.id, client_info }
+  const tryWith = async (is_lacking: boolean) => {
+    const reread = await rereadClient(context, client_id, { organization, by, is_lacking })
+    if (!reread) return { client: stored, verified: 'unreadable_keys' as const }
+    const client = asClientRow(reread)
+    return { client, verified: await verify(context, client, assertion, { organization, is_lacking }) }
+  }
+  const first = await tryWith(false)
+  const { client, verified } = first.verified === 'unknown_key' ? await tryWith(true) : first
+  if (typeof verified === 'string') return { client, fault: verified }
   const { jti, exp } = verified
-  const assertion_hash = hashSecret(`${signer.client_id} ${jti}`)
+  const assertion_hash = hashSecret(`${client_id} ${jti}`)
   // The column `expires_at` stores integers, but `exp` may have a fraction, so it is rounded up. A second is
   // added, because jose rounds the current time down and accepts the assertion for up to a second longer.
   const expires_at = (Math.ceil(exp) + TOLERANCE + 1) * SECOND
   const isFirst = await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))
-  return isFirst ? undefined : 'used_assertion'
+  return { client, fault: isFirst ? undefined : 'used_assertion' }
 }
 
 type Claims = { jti: string; exp: number }
 
 const verify = async (
   context: Context,
-  { client_id, keys: { source, alg } }: Signer,
+  { client_id, keys }: Client,
   assertion: string,
-  asked: AssertedFor,
+  { organization, is_lacking }: { organization: CalledFor; is_lacking: boolean },
 ): Promise<Claims | AssertionFault> => {
-  const options = {
+  if (!keys) return 'wrong_method'
+  const { source, alg } = keys
+  const { createLocalJWKSet } = await import('jose')
+  const found =
+    'jwks' in source
+      ? createLocalJWKSet(source.jwks)
+      : await findKeySet(context, { client_id, organization, jwks_uri: source.jwks_uri }, is_lacking)
+  if (!found) return 'unreadable_keys'
+  return check(assertion, found, {
     algorithms: alg ? [alg] : [...assertionAlgs],
     // `sub` needs no check, because the client was looked up by `sub`.
     issuer: client_id,
     audience: audiencesOf(context),
     currentDate: new Date(context.clock.now()),
     clockTolerance: TOLERANCE,
-  }
-  if ('jwks' in source) {
-    const { createLocalJWKSet } = await import('jose')
-    return check(assertion, createLocalJWKSet(source.jwks), options)
-  }
-  const organization = await organizationOf(context, client_id, asked)
-  if (!organization) return 'unknown_grant'
-  if (organization === 'gone') return 'ended_session'
-  const find = (is_lacking: boolean) =>
-    findKeySet(context, { client_id, organization, jwks_uri: source.jwks_uri }, is_lacking)
-  const known = await find(false)
-  const first = known && (await check(assertion, known, options))
-  if (first !== 'unknown_key') return first ?? 'unreadable_keys'
-  const newer = await find(true)
-  return newer && newer !== known ? check(assertion, newer, options) : first
+  })
 }
 
 /**

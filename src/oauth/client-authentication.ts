@@ -8,7 +8,7 @@ import { hashSecret, sameHash } from '#src/lib/secrets.ts'
 import { checkMethod, type PresentedClient } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom, waitUntil } from '#src/sign-in/throttle.ts'
-import { type AssertedFor, type AssertionFault, findAssertionFault } from './client-assertion.ts'
+import { type AssertedFor, type AssertionFault, checkAssertion } from './client-assertion.ts'
 
 /** Refusal of a secret, code or token that this server does not know. It counts as a wrong guess. */
 export class CredentialError extends OAuthError {}
@@ -44,8 +44,8 @@ export const asClient = async <T>(
   attempt: (client: Client) => Promise<T>,
   { asked, place = 'registered' }: ClientRequest = {},
 ): Promise<T> => {
-  const client = await findClient(context, presented.client_id)
-  const fault = await findFault(context, client, presented, asked)
+  const stored = await findClient(context, presented.client_id)
+  const { client, fault } = await identify(context, call, stored, presented, asked)
   const authenticated = (): Client => {
     try {
       return requireAuthenticated(client, presented, place, fault)
@@ -78,26 +78,26 @@ const requireAuthenticated = (
   return client
 }
 
-type Fault = AssertionFault | 'unknown_client' | 'wrong_method' | 'no_secret' | 'wrong_secret' | 'public'
+type Fault = AssertionFault | 'unknown_client' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns undefined for an authenticated client, `public` for a client that need not authenticate, and
- * otherwise the reason for the refusal. While the keys of a client cannot be read, the client counts as
+ * Returns the client, and `public` as `fault` for a client that need not authenticate. Otherwise `fault` is
+ * the reason for the refusal, or undefined. While the keys of a client cannot be read, the client counts as
  * `public` if it may also use the method `none`. Its assertion is then ignored.
  */
-const findFault = (
+const identify = async (
   context: Context,
+  call: Call,
   client: Client | undefined,
   presented: PresentedClient,
   asked: AssertedFor | undefined,
-): Promise<Fault | undefined> => {
+): Promise<{ client: Client | undefined; fault: Fault | undefined }> => {
   if (!client || presented.method !== 'private_key_jwt')
-    return Promise.resolve(findSecretFault(client, presented))
-  const { keys, client_id } = client
-  if (!keys || !asked) return Promise.resolve('wrong_method')
-  return findAssertionFault(context, { client_id, keys }, presented.client_assertion, asked).then(fault =>
-    fault === 'unreadable_keys' && !keys.is_required ? 'public' : fault,
-  )
+    return { client, fault: findSecretFault(client, presented) }
+  if (!client.keys || !asked) return { client, fault: 'wrong_method' }
+  const signed = await checkAssertion(context, call, client, presented.client_assertion, asked)
+  const isPublic = signed.fault === 'unreadable_keys' && signed.client.keys?.is_required === false
+  return isPublic ? { ...signed, fault: 'public' } : signed
 }
 
 const findSecretFault = (client: Client | undefined, presented: PresentedClient): Fault | undefined => {

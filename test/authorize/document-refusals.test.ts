@@ -302,6 +302,7 @@ describe('CMD-07 calls for documents are bounded', () => {
       documents.set(`document org_default https://a.example/${i}`, {
         origin: 'https://a.example',
         found: Promise.resolve(undefined),
+        has_failed: false,
         expires_at: app.clock.now() + HOUR,
         asked_at: app.clock.now(),
         read_at: app.clock.now(),

@@ -1,10 +1,13 @@
 import type { CalledFor, Core, FoundDocument } from '#src/context.ts'
-import { chargeDocument } from '#src/http/rate-limits.ts'
+import { chargeDocument, chargeKeySet } from '#src/http/rate-limits.ts'
 import { AppError } from '#src/lib/app-error.ts'
+import { DAY } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { parseDocument } from '#src/protocol/oauth/client-document.ts'
+import type { Registration } from '#src/protocol/oauth/dynamic-client.ts'
 import { copyOf } from '#src/protocol/oauth/published-documents.ts'
-import { findJson } from './remote-json.ts'
+import type { DynamicClient } from './dynamic-store.ts'
+import { ASKED_AGAIN, findJson, type Wanted } from './remote-json.ts'
 
 /**
  * Maximum bytes of a document. The draft recommends 5 kilobytes:
@@ -28,12 +31,8 @@ export const findDocument = async (
 ): Promise<FoundDocument | undefined> => {
   const copy = copyOf(client_id)
   const registration = await findJson(context, {
-    kind: 'document',
-    url: client_id,
-    organization,
-    bytes: MAX_BYTES,
+    ...wantedDocument(client_id, organization),
     charge: origin => chargeDocument(context, { user_id, origin }),
-    parse: json => parseDocument(json, client_id),
     stale_for: 0,
   }).catch(error => {
     if (copy && error instanceof AppError) return undefined
@@ -42,3 +41,42 @@ export const findDocument = async (
   if (registration) return { registration, is_copy: false }
   return copy && { registration: copy, is_copy: true }
 }
+
+/**
+ * Returns the metadata of a stored client that signs an assertion, from memory while the document is fresh. A
+ * withdrawn key is thus used for a day at most. While the document cannot be read again, earlier metadata is
+ * used for a day after the last read; after a restart that day begins with the first attempt. Later the copy
+ * in the executable counts as an unchanged document. Returns undefined if there is no copy.
+ *
+ * @param is_lacking true when the known metadata lacks the wanted key
+ */
+export const rereadDocument = async (
+  context: Core,
+  { client_id, registration, changed_at }: DynamicClient,
+  organization: CalledFor,
+  is_lacking: boolean,
+): Promise<Registration | undefined> => {
+  const now = context.clock.now()
+  // Another process may have stored a newer document than the one in the memory of this process. A change in
+  // the future was stored before the clock was set back, and is ignored.
+  const changed = changed_at !== null && changed_at <= now ? changed_at : Number.NEGATIVE_INFINITY
+  const found = await findJson(context, {
+    ...wantedDocument(client_id, organization),
+    charge: origin => chargeKeySet(context, { origin, isOwn: true }),
+    stale_for: DAY,
+    stored: registration,
+    asked_after: is_lacking ? Math.max(changed, now - ASKED_AGAIN) : changed,
+  })
+  return found ?? (copyOf(client_id) && registration)
+}
+
+const wantedDocument = (
+  client_id: string,
+  organization: CalledFor,
+): Pick<Wanted<Registration>, 'kind' | 'url' | 'organization' | 'bytes' | 'parse'> => ({
+  kind: 'document',
+  url: client_id,
+  organization,
+  bytes: MAX_BYTES,
+  parse: json => parseDocument(json, client_id),
+})

@@ -1,9 +1,10 @@
 import { hostActor, type NewEvent, record } from '#src/audit/record.ts'
-import type { Core, FoundDocument } from '#src/context.ts'
+import type { CalledFor, Core, FoundDocument } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { asksAgain } from '#src/protocol/oauth/client-document.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { rereadDocument } from './documents.ts'
 import { asClientRow, asDocumentClient } from './dynamic.ts'
 import {
   type DynamicClient,
@@ -57,6 +58,24 @@ export const noteDocument = async (
     await recordDynamic(context, tx, asClientRow(client), 'client.metadata_changed', by)
     return client
   })
+}
+
+/**
+ * Returns the stored client with the keys and methods that its metadata document has now. Other changes are
+ * left to the next login. Returns undefined when the document cannot be used any more.
+ *
+ * @param organization the organization of the client's code or refresh token
+ * @throws AppError when too many documents are being read, as `findJson` does
+ */
+export const rereadClient = async (
+  context: Core,
+  client_id: string,
+  { organization, by, is_lacking }: { organization: CalledFor; by: By; is_lacking: boolean },
+): Promise<DynamicClient | undefined> => {
+  const stored = await context.store.read(q => readDynamicClient(q, client_id))
+  const registration = stored && (await rereadDocument(context, stored, organization, is_lacking))
+  if (!registration || !asksAgain(stored.registration, registration)) return registration && stored
+  return noteDocument(context, client_id, { registration, is_copy: false }, by)
 }
 
 /**

@@ -1,17 +1,12 @@
 import type { createLocalJWKSet } from 'jose'
 import type { CalledFor, Core } from '#src/context.ts'
 import { chargeKeySet } from '#src/http/rate-limits.ts'
-import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { DAY } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
-import { findJson } from './remote-json.ts'
+import { ASKED_AGAIN, findJson } from './remote-json.ts'
 
 /** Maximum bytes of a key set, which stays in memory. More than a hundred keys fit. */
 const MAX_BYTES = 64 * 1024
-/**
- * Minimum milliseconds between two reads of a key set that lacks a key. The client may have added the key
- * after the first read.
- */
-const ASKED_AGAIN = MINUTE
 
 /** Finds the key that a JWS names. */
 export type KeyFinder = ReturnType<typeof createLocalJWKSet>

@@ -19,6 +19,11 @@ const PARALLEL = { all: 16, origin: 4 }
  * server that is down.
  */
 const FAILED_FOR = MINUTE
+/**
+ * Minimum milliseconds between two reads of content that lacks a key. The client may have added the key after
+ * the first read.
+ */
+export const ASKED_AGAIN = MINUTE
 
 /** A JSON document that the owner of a client publishes. */
 export interface Wanted<T> {
@@ -40,6 +45,8 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
+  /** Stored content, which counts as read now when memory has no content. */
+  readonly stored?: T
   /**
    * Content that was requested at or before this time is read again, even if it is fresh. In milliseconds
    * since the epoch.
@@ -59,16 +66,16 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   const { clock, documents } = context
   const { kind, url, organization, asked_after = Number.NEGATIVE_INFINITY } = wanted
   const key = `${kind} ${organization.id} ${url}`
-  const known = documents.get(key)
   const now = clock.now()
-  if (known && known.expires_at > now && known.asked_at > asked_after)
-    return known.found as Promise<T | undefined>
   const { origin } = new URL(url)
+  const inMemory = documents.get(key)
+  const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now) ?? inMemory)
+  if (known && known.expires_at > now && known.asked_at > asked_after) return usable(known, wanted, now)
   try {
     admit(context, origin)
     wanted.charge(origin)
   } catch (error) {
-    const stale = known && (await kept(known, wanted, now))
+    const stale = known && isKept(known, wanted, now) && ((await known.found) as T | undefined)
     if (stale) return stale
     throw error
   }
@@ -76,16 +83,35 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   const entry: KnownJson = {
     origin,
     found: Promise.resolve(undefined),
+    has_failed: false,
     expires_at: Number.POSITIVE_INFINITY,
     asked_at: now,
     read_at: known?.read_at ?? Number.NEGATIVE_INFINITY,
     validators: {},
   }
-  const found = read(context, wanted, known, entry)
-  entry.found = found
+  entry.found = read(context, wanted, known, entry)
   keep(documents, key, entry)
-  return found
+  return usable(entry, wanted, now)
 }
+
+/** True for an entry that was read once, or that is being read. */
+const hasContent = (entry: KnownJson | undefined): entry is KnownJson =>
+  entry !== undefined &&
+  (entry.read_at > Number.NEGATIVE_INFINITY || entry.expires_at === Number.POSITIVE_INFINITY)
+
+/** Returns an entry with the stored content, which is then read at once. */
+const storedEntry = <T>({ stored }: Wanted<T>, origin: string, now: number): KnownJson | undefined =>
+  stored === undefined
+    ? undefined
+    : {
+        origin,
+        found: Promise.resolve(stored),
+        has_failed: true,
+        expires_at: now,
+        asked_at: Number.NEGATIVE_INFINITY,
+        read_at: now,
+        validators: {},
+      }
 
 const admit = ({ documents, config }: Pick<Core, 'documents' | 'config'>, origin: string): void => {
   const isFull = (calls: unknown[], limit: number) => calls.length >= shareOf(limit, config.workers)
@@ -107,13 +133,19 @@ const keep = (documents: Core['documents'], key: string, entry: KnownJson): void
   }
 }
 
-/** Returns earlier content while it may still be used. */
-const kept = async <T>({ found, read_at }: KnownJson, { stale_for }: Wanted<T>, now: number) =>
-  read_at + stale_for > now ? (found as Promise<T | undefined>) : undefined
+/** True while earlier content may be used. */
+const isKept = <T>({ read_at }: KnownJson, { stale_for }: Wanted<T>, now: number): boolean =>
+  read_at + stale_for > now
+
+/** Returns the content of an entry, once it is read, unless it is older content that may not be used. */
+const usable = async <T>(entry: KnownJson, wanted: Wanted<T>, now: number): Promise<T | undefined> => {
+  const found = (await entry.found) as T | undefined
+  return entry.has_failed && !isKept(entry, wanted, now) ? undefined : found
+}
 
 /**
  * Reads the content into its entry. The request has the validators of the known content, so the server can
- * answer that nothing has changed.
+ * answer that nothing has changed. Returns the known content when the read fails.
  */
 const read = async <T>(
   context: Core,
@@ -135,7 +167,8 @@ const read = async <T>(
   } catch (error) {
     log.warn({ event: 'client_document_failed', kind, url: printable(url), err: error })
     entry.expires_at = clock.now() + FAILED_FOR
-    return known && kept(known, wanted, clock.now())
+    entry.has_failed = true
+    return known?.found as Promise<T | undefined> | undefined
   }
 }
 

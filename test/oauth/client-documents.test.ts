@@ -1,0 +1,123 @@
+/** Tests clients that sign assertions, after their metadata document has changed. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { json } from '#test/authorize/document-world.ts'
+import type { Json } from '#test/support/app.ts'
+import { assertionWorld, es, other } from './assertion-world.ts'
+
+const { answerWith, app, ask, asked, assert, codeOf, keyed, open, person } = await assertionWorld()
+const unused = () => app.context.store.read(q => q.$count(q.tables.used_assertions))
+
+beforeEach(async () => {
+  app.clock.advance(HOUR)
+  app.context.documents.clear()
+  asked.length = 0
+  await app.events()
+})
+
+/** A client with a session, and functions that refresh the session and publish another document. */
+const refreshing = async (more: Json = {}) => {
+  const mine = keyed(more)
+  const { body } = await ask(await codeOf(mine), await assert(mine))
+  return {
+    mine,
+    publish: (changed: Json) => answerWith(mine.client_id, json({ ...mine, ...changed })),
+    refresh: async (pair = es) => {
+      const fields = { grant_type: 'refresh_token', refresh_token: body.refresh_token }
+      const answer = await ask(fields, await assert(mine, {}, pair))
+      if (answer.status === 200) body.refresh_token = answer.body.refresh_token
+      return answer.body.error ?? answer.status
+    },
+  }
+}
+
+describe('CMD-12 the document is read again for a code or refresh token of its client', () => {
+  const calls = ({ client_id }: Json) => asked.filter(url => url === client_id).length
+
+  test('CMD-12 a key that its owner replaced is refused, and the new one accepted', async () => {
+    const { mine, publish, refresh } = await refreshing()
+    publish({ jwks: { keys: [other.jwk] } })
+    app.clock.advance(MINUTE)
+    expect([await refresh(), calls(mine)]).toEqual([200, 1])
+    app.clock.advance(HOUR)
+    await app.events()
+    expect(await refresh()).toBe('invalid_client')
+    const events = (await app.events()).map(({ type, actor_id }) => [type, actor_id])
+    expect(events).toEqual([['client.metadata_changed', mine.client_id]])
+    app.clock.advance(MINUTE)
+    expect([await refresh(other), await refresh(es)]).toEqual([200, 'invalid_client'])
+  })
+
+  test('CMD-12 for an unknown key once a minute, before the document is too old', async () => {
+    const { mine, publish, refresh } = await refreshing()
+    publish({ jwks: { keys: [es.jwk, other.jwk] } })
+    for (let i = 0; i < 3; i++) expect(await refresh(other)).toBe('invalid_client')
+    expect(calls(mine)).toBe(1)
+    app.clock.advance(MINUTE)
+    expect([await refresh(other), calls(mine)]).toEqual([200, 2])
+  })
+
+  test('CMD-12 its new key set, methods and redirect URIs count', async () => {
+    const methods = { token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'] }
+    const { mine, publish, refresh } = await refreshing(methods)
+    const jwks_uri = 'https://agent.example/later.json'
+    answerWith(jwks_uri, json({ keys: [other.jwk] }))
+    publish({ token_endpoint_auth_methods_supported: undefined, jwks: undefined, jwks_uri })
+    app.clock.advance(2 * HOUR)
+    expect(await refresh(other)).toBe(200)
+    const { client_id } = mine
+    const fields = await codeOf(mine)
+    expect((await ask({ ...fields, client_id })).body.error).toBe('invalid_client')
+    publish({ token_endpoint_auth_method: 'none', jwks: undefined })
+    app.clock.advance(2 * HOUR)
+    expect(await refresh(other)).toBe('invalid_client')
+  })
+
+  test('CMD-12 a document that cannot be read is used for a day, also after a restart and a failed login', async () => {
+    const { mine, refresh } = await refreshing()
+    answerWith(mine.client_id)
+    app.context.documents.clear()
+    await open(mine, {}, await person())
+    expect([await refresh(), calls(mine)]).toEqual([200, 3])
+    app.clock.advance(DAY - MINUTE)
+    await open(mine, {}, await person())
+    expect([await refresh(), calls(mine)]).toEqual([200, 4])
+    app.clock.advance(MINUTE)
+    expect([await refresh(), calls(mine)]).toEqual(['invalid_client', 5])
+    answerWith(mine.client_id, json(mine))
+    app.clock.advance(MINUTE)
+    expect(await refresh()).toBe(200)
+  })
+
+  test('CMD-12 an older document in memory does not replace a newer one of another server', async () => {
+    const { mine, publish, refresh } = await refreshing()
+    const memory = [...app.context.documents]
+    publish({ jwks: { keys: [other.jwk] } })
+    app.context.documents.clear()
+    app.clock.advance(MINUTE)
+    expect(await refresh(other)).toBe(200)
+    app.context.documents.clear()
+    for (const [key, entry] of memory) app.context.documents.set(key, entry)
+    app.clock.advance(MINUTE)
+    await app.events()
+    expect([await refresh(other), calls(mine)]).toEqual([200, 3])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+  })
+
+  test('CMD-12 strangers cause neither a call nor a stored assertion', async () => {
+    const mine = keyed()
+    await codeOf(mine)
+    const theirs = keyed()
+    const before = await unused()
+    app.clock.advance(2 * DAY)
+    asked.length = 0
+    for (const fields of [
+      { ...(await codeOf(theirs)), code: 'unknown' },
+      await codeOf(theirs),
+      { grant_type: 'refresh_token', refresh_token: 'unknown' },
+      { grant_type: 'client_credentials' },
+    ])
+      expect((await ask(fields, await assert(mine))).body.error).toBe('invalid_grant')
+    expect([calls(mine), await unused()]).toEqual([0, before])
+  })
+})
