@@ -7,7 +7,7 @@ import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
-import { bearer, claimsOf, get, redeem, refresh } from '#test/support/tokens.ts'
+import { bearer, claimsOf, get, post, redeem, refresh, secretOf } from '#test/support/tokens.ts'
 
 const TOOLS = 'https://mcp.example/mcp'
 const WEB = 'https://agent.example/callback'
@@ -286,6 +286,23 @@ describe('DCR-09 control', () => {
     expect((await refresh(app, blocked, theirs.refresh_token)).body.error).toBe('invalid_grant')
     expect((await refresh(app, other, others.refresh_token)).status).toBe(200)
     expect(isPage(await openBrowser(app).get(request(blocked)))).toEqual([400, undefined])
+    await configure({ blocked_clients: null })
+  })
+
+  test('DCR-09 a block reaches the token of an API that outlives the other tokens of the client', async () => {
+    const inspector = await addClient(app, 'inspector', { capabilities: ['token_introspection'] })
+    const resource = 'https://long.example/mcp'
+    const long = { identifier: resource, access_token_ttl: 86_400, served_by: ['inspector'] }
+    await create(app, '/apis', { ...tools, ...long })
+    const client = await register({ grant_types: ['authorization_code'] })
+    const { access_token } = (await grant(client, { resource })).body
+    app.clock.advance(HOUR)
+    const session = (await app.admin('GET', `/sessions?client_id=${client.client_id}`)).body.data[0]
+    expect(Date.parse(session?.expires_at)).toBeGreaterThanOrEqual(claimsOf(access_token).exp * 1000)
+    const ask = () => post(app, '/oauth/introspect', { ...secretOf(inspector), token: access_token })
+    expect((await ask()).body.active).toBe(true)
+    await configure({ blocked_clients: [client.client_id] })
+    expect((await ask()).body).toEqual({ active: false })
     await configure({ blocked_clients: null })
   })
 

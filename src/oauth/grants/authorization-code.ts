@@ -1,6 +1,7 @@
 import { type NewEvent, recordAll } from '#src/audit/record.ts'
 import type { Context, Locate } from '#src/context.ts'
 import { isAdmitted } from '#src/directory/admission.ts'
+import type { Api } from '#src/directory/apis/store.ts'
 import { noteUse } from '#src/directory/clients/dynamic-store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
@@ -25,6 +26,7 @@ import { burnCode, findCode } from '#src/tokens/code-store.ts'
 import { type AuthorizationCode, redirectHash } from '#src/tokens/codes.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
+  accessTokenForm,
   describeTarget,
   findExclusion,
   type Grant,
@@ -93,7 +95,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
   const mayContinue = client_id === CONSOLE_CLIENT && !code.resources
   const started =
     (mayContinue ? await continueSession(context, tx, call, code, user) : undefined) ??
-    (await beginSession(context, tx, call, code, user, locate))
+    (await beginSession(context, tx, call, code, { user, locate, api: target.api }))
   if (!started) return refuseUsed(context, tx, call, code)
   const { session_id, ends_by, refresh_token } = started
   const about = {
@@ -160,16 +162,17 @@ const beginSession = async (
   tx: Transaction,
   { client }: CodeCall,
   code: AuthorizationCode,
-  user: Subject,
-  locate: Locate,
+  { user, locate, api }: { user: Subject; locate: Locate; api: Api | undefined },
 ): Promise<Started | undefined> => {
   const now = context.clock.now()
   const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
   const ends_by = sessionEnd(settingsOf(user), now)
-  // A session without a refresh token ends with its access token. Only the console extends such a session.
+  // A session without a refresh token ends with its access token, and not before it, because a revocation
+  // finds active sessions only. Only the console extends such a session.
   const isRefreshed = client.grant_types.includes('refresh_token')
-  const lifetime = (isRefreshed ? client.refresh_token_ttl : client.access_token_ttl) * SECOND
+  const form = accessTokenForm(context, client, api)
+  const lifetime = (isRefreshed ? client.refresh_token_ttl : form.lifetime) * SECOND
   const refresh_token = isRefreshed ? newRefreshToken(context, session_id) : undefined
   const row = {
     id: session_id,
