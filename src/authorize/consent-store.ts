@@ -5,7 +5,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /**
  * Adds the scopes to the user's consent to the client, so that the user is asked about each scope once. A
- * consent from before `since` (ms) is replaced.
+ * consent from before `since` (ms) is replaced. The new consent counts even if `since` is in the future,
+ * because it was stored before the clock was set back.
  */
 export const grantConsent = async (
   tx: Transaction,
@@ -31,12 +32,13 @@ export const grantConsent = async (
       ),
     )
   const all = [...new Set([...(before?.scopes ?? []), ...scopes])]
+  const updated_at = Math.max(now, since)
   await tx
     .insert(consents)
-    .values({ ...key, scopes: all, created_at: now, updated_at: now })
+    .values({ ...key, scopes: all, created_at: now, updated_at })
     .onConflictDoUpdate({
       target: [consents.user_id, consents.client_id],
-      set: { scopes: all, updated_at: now },
+      set: { scopes: all, updated_at },
     })
 }
 

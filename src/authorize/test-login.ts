@@ -159,7 +159,7 @@ const testLogin = async (
     if (!(await isAdmitted(q, client, user.id))) throw new OAuthError('access_denied', NOT_ADMITTED)
     const roles = await effectiveRoles(q, user.id)
     const resources = request.resources?.join(' ') ?? ''
-    const granted = { resources, scopes: request.scopes, user, roles, since: now }
+    const granted = { resources, scopes: request.scopes, user, roles, since: now, now }
     const { api, scopes } = await targetOf(q, client, granted, undefined)
     const further = await furtherClaims(q, client, user.id, scopes, { roles, api })
     const organization = await readOrganization(q, user.organization_id)

@@ -3,8 +3,9 @@ import { expect, test } from 'bun:test'
 import { HOUR } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
-import { addClient, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
-import { addCode, redeem } from '#test/support/tokens.ts'
+import { create } from '#test/support/callers.ts'
+import { addClient, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
+import { addCode, claimsOf, redeem, refresh } from '#test/support/tokens.ts'
 
 const app = await startApp()
 await addClient(app, 'web')
@@ -65,4 +66,37 @@ test('R-07 a client that was made while the clock was ahead redeems codes', asyn
   app.clock.advance(-HOUR)
   const code = await addCode(app, made, user)
   expect((await redeem(app, made, code)).status).toBe(200)
+})
+
+test('R-07 an API that was made while the clock was ahead gets tokens', async () => {
+  const user = await addUser(app, 'grace')
+  const identifier = 'https://api.example'
+  const clients = [{ client_id: 'spa', scopes: [] }]
+  app.clock.advance(HOUR)
+  await create(app, '/apis', { identifier, name: 'API', scopes: [], clients })
+  app.clock.advance(-HOUR)
+  const code = await addCode(app, spa, user, { resources: identifier })
+  const { status, body } = await redeem(app, spa, code)
+  expect([status, claimsOf(body.access_token).aud]).toEqual([200, identifier])
+  expect((await refresh(app, spa, body.refresh_token)).status).toBe(200)
+})
+
+test('R-07 a client that registered itself while the clock was ahead is allowed once', async () => {
+  await addUser(app, 'heidi')
+  await app.admin('PUT', '/organizations/default', { settings: { client_registration: 'open' } })
+  const redirect_uri = 'https://agent.example/callback'
+  const metadata = { redirect_uris: [redirect_uri], token_endpoint_auth_method: 'none' }
+  app.clock.advance(HOUR)
+  const headers = { 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body: JSON.stringify(metadata) }
+  const { client_id } = await (await app.call('/oauth/register', init)).json()
+  app.clock.advance(-HOUR)
+  const url = authorizeUrl(client_id, { redirect_uri, scope: 'openid' })
+  const browser = openBrowser(app)
+  const consent = await signIn(browser, await browser.get(url), 'heidi')
+  const approved = await browser.submit(consent, { decision: 'approve' }, '/oauth/consent')
+  expect(answerOf(approved).code).toBeString()
+  expect(answerOf(await browser.get(url)).code).toBeString()
+  app.clock.advance(2 * HOUR)
+  expect(answerOf(await browser.get(url)).code).toBeString()
 })

@@ -122,11 +122,12 @@ export const startApp = async (
   }
 
   let adminToken = ''
-  let renewAt = 0
+  let issuedAt = Number.NEGATIVE_INFINITY
   const currentAdminToken = async (): Promise<string> => {
-    if (clock.now() >= renewAt) {
+    const age = clock.now() - issuedAt
+    if (age >= 30 * 60_000 || age < 0) {
       adminToken = await tokenOf(settings.admin_client_id, ADMIN_SECRET)
-      renewAt = clock.now() + 30 * 60_000
+      issuedAt = clock.now()
     }
     return adminToken
   }

@@ -90,6 +90,7 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     user,
     roles,
     since: code.issued_at,
+    now,
   }
   const target = await targetOf(tx, client, granted, request.resource)
   const mayContinue = client_id === CONSOLE_CLIENT && !code.resources

@@ -4,6 +4,7 @@ import type { Client } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
+import { CLOCK_SKEW } from '#src/lib/duration.ts'
 import type { OrganizationId, SessionId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
@@ -110,7 +111,8 @@ export const requireApi = async (
  * client and the user may still have. A token that is not for an API gets all granted scopes.
  *
  * @throws OAuthError `invalid_target` when no token for the API may be issued. This includes an API that was
- * deleted and created again after the authorization, because the user agreed to the scopes of the deleted API
+ * deleted and created again after the authorization, because the user agreed to the scopes of the deleted
+ * API. A `created_at` in the future was stored before the clock was set back, and is ignored
  */
 export const targetOf = (
   q: Queries,
@@ -122,14 +124,15 @@ export const targetOf = (
     roles: { name: string }[]
     /** Time of the authorization in milliseconds. */
     since: number
+    now: number
   },
   requested: string | undefined,
 ): Promise<{ api?: Api; scopes: readonly string[] }> => {
-  const { scopes, user, roles, since } = granted
+  const { scopes, user, roles, since, now } = granted
   const resource = chooseResource(granted.resources?.split(' ').filter(Boolean) ?? [], requested)
   if (resource === undefined) return Promise.resolve({ scopes })
   return requireApi(q, client, resource, user.organization_id).then(api => {
-    if (api.created_at > since) throw new OAuthError('invalid_target')
+    if (api.created_at > since && api.created_at <= now + CLOCK_SKEW) throw new OAuthError('invalid_target')
     return { api, scopes: scopesOfToken(scopes, api, client, roles) }
   })
 }

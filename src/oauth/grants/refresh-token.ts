@@ -71,7 +71,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   const { id: session_id, client_id, user_id, organization_id, email, ends_by } = grant
   const user = { ...grant, id: user_id }
   const roles = await effectiveRoles(tx, user_id)
-  const authorized = { resources: grant.resources, scopes, user, roles, since: grant.started_at }
+  const authorized = { resources: grant.resources, scopes, user, roles, since: grant.started_at, now }
   const target = await targetOf(tx, client, authorized, request.resource)
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
