@@ -210,6 +210,16 @@ describe('CMD-06 a document is kept in memory', () => {
     expect((await browser.get(request(client))).location).toContain('code=')
   })
 
+  test('CMD-06 a failure while the clock was ahead is forgotten when the clock is set back', async () => {
+    const client = publish()
+    answerWith(client.client_id)
+    app.clock.advance(DAY)
+    expect((await open(client, {}, await person())).page.status).toBe(400)
+    app.clock.advance(-DAY)
+    answerWith(client.client_id, json(client))
+    expect((await open(client, {}, await person())).page.html).toContain('/oauth/consent')
+  })
+
   test('CMD-06 the copy in the executable is used instead, and changes no stored client', async () => {
     const client_id = 'https://claude.ai/oauth/claude-code-client-metadata'
     const redirect_uris = ['https://claude.ai/moved', 'http://localhost/callback']

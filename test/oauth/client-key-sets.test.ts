@@ -100,6 +100,17 @@ describe('CMD-11 keys at another address', () => {
     expect(await refresh()).toBe(200)
   })
 
+  test.each([200, 500])('CMD-11 are read again when the clock is set back (status %d)', async status => {
+    const client = remote({ keys: [es.jwk] })
+    app.clock.advance(DAY)
+    answerWith(client.jwks_uri, () => Response.json({ keys: [es.jwk] }, { status }))
+    const code = await codeOf(client)
+    expect((await ask(code, await assert(client))).status).toBe(status === 200 ? 200 : 401)
+    app.clock.advance(-DAY)
+    answerWith(client.jwks_uri, json({ keys: [other.jwk] }))
+    expect((await ask(await codeOf(client), await assert(client, {}, other))).status).toBe(200)
+  })
+
   const unusable: Record<string, object> = {
     'hold a private key': { keys: [{ ...es.jwk, d: 'd' }] },
     'hold a symmetric key': { keys: [es.jwk, { kty: 'oct', k: 'k' }] },

@@ -1,7 +1,7 @@
 import type { CalledFor, Core, KnownJson } from '#src/context.ts'
 import { printable } from '#src/http/refusal-log.ts'
 import { retryLater } from '#src/lib/app-error.ts'
-import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
 /**
@@ -70,7 +70,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   const { origin } = new URL(url)
   const inMemory = documents.get(key)
   const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now) ?? inMemory)
-  if (known && known.expires_at > now && known.asked_at > asked_after) return usable(known, wanted, now)
+  if (known && isFresh(known, now) && known.asked_at > asked_after) return usable(known, wanted, now)
   try {
     admit(context, origin)
     wanted.charge(origin)
@@ -86,13 +86,20 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
     has_failed: false,
     expires_at: Number.POSITIVE_INFINITY,
     asked_at: now,
-    read_at: known?.read_at ?? Number.NEGATIVE_INFINITY,
+    read_at: Math.min(known?.read_at ?? Number.NEGATIVE_INFINITY, now),
     validators: {},
   }
   entry.found = read(context, wanted, known, entry)
   keep(documents, key, entry)
   return usable(entry, wanted, now)
 }
+
+/**
+ * True for an entry that is being read or need not be read yet. An entry from the future is not fresh, because
+ * it was read before the clock was set back.
+ */
+const isFresh = ({ asked_at, expires_at }: KnownJson, now: number): boolean =>
+  expires_at === Number.POSITIVE_INFINITY || (expires_at > now && asked_at <= now + CLOCK_SKEW)
 
 /** True for an entry that was read once, or that is being read. */
 const hasContent = (entry: KnownJson | undefined): entry is KnownJson =>
