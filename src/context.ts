@@ -188,12 +188,11 @@ export interface KnownJson {
   readonly origin: string
   /** The parsed content of the last successful read; undefined when there was none. */
   found: Promise<unknown>
-  /** True when the last call failed, so that `found` is the content of an earlier call. */
-  has_failed: boolean
   /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
-  /** `asked_at`: time of the last call to the URL; `read_at`: time of the last successful one. */
+  /** `asked_at`: time of the last call, which may have failed; `read_at`: time of the last successful one. */
   asked_at: number
+  has_failed: boolean
   read_at: number
   /** Headers of a conditional request, to which the server sends the content only if it has changed. */
   validators: Record<string, string>
