@@ -33,10 +33,10 @@ export type AssertedFor =
   | Pick<Extract<TokenRequest, { grant_type: 'client_credentials' }>, 'grant_type'>
 
 /**
- * Reasons for refusing an assertion. `unknown_grant` means that the request has no usable code and no refresh
- * token of this client. In this case the server reads neither the document nor the keys of the client, and
- * stores no assertion, so that strangers cannot cause calls or writes. `ended_session` means the same for a
- * refresh token whose session is deleted.
+ * Reasons for refusing an assertion. `unknown_grant` means that the request has no code and no refresh token
+ * of this client. In this case the server reads neither the document nor the keys of the client, and stores
+ * no assertion, so that strangers cannot cause calls or writes. `ended_session` means the same for a code
+ * that cannot be used any more, and for a refresh token whose session is deleted.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -149,8 +149,8 @@ const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
 
 /**
  * Returns the organization of the code or refresh token in the request. Returns undefined for another
- * client's code or token, for an unusable code, and for the client credentials grant. Returns `gone` for a
- * refresh token whose session is deleted.
+ * client's code or token, and for the client credentials grant. Returns `gone` for an unusable code of the
+ * client, and for a refresh token whose session is deleted: the client has guessed nothing.
  */
 const organizationOf = async (
   context: Context,
@@ -165,8 +165,9 @@ const organizationOf = async (
       return grant?.client_id === client_id ? grant.organization_id : undefined
     }
     const code = await findCode(context, q, { code: asked.code, client_id })
-    const subject = code && code !== 'burnt' ? await findSubject(q, code, asked.code) : undefined
-    return subject === 'burnt' ? undefined : subject?.organization_id
+    if (!code || code === 'burnt') return code && 'gone'
+    const subject = await findSubject(q, code, asked.code)
+    return !subject || subject === 'burnt' ? 'gone' : subject.organization_id
   })
   if (!organization_id || organization_id === 'gone') return organization_id
   return findOrganization(context.store, organization_id)

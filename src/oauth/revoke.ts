@@ -38,11 +38,11 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   const presented = parseClientAuth(call.request.headers.get('authorization'), form)
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
+  // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
+  // revoked, because services verify it without a call to this server. Presenting one does not count as a
+  // wrong guess, whoever presents it, so the client is not authenticated.
+  if (token.includes('.')) return
   const attempt = async () => {
-    // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-    // revoked, because services verify it without a call to this server. Presenting one does not count as a
-    // wrong guess.
-    if (token.includes('.')) return
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
     if (!grant) throw new CredentialError('invalid_grant')
     if (grant === 'gone') return

@@ -121,3 +121,36 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     expect([calls(mine), await unused()]).toEqual([0, before])
   })
 })
+
+describe('CMD-09 a client that signs is not blocked as a guesser', () => {
+  const ip = '203.0.113.9'
+  const open_client = { token_endpoint_auth_method: 'none', jwks: undefined }
+
+  /** True when a refresh of a public client from the same network is answered. */
+  const isServed = async (fields: Json) =>
+    (await ask({ grant_type: 'refresh_token', ...fields }, undefined, '/oauth/token', ip)).status === 200
+  const publicSession = async () => {
+    const { client_id } = keyed(open_client)
+    const { body } = await ask({ ...(await codeOf(keyed(open_client, client_id))), client_id })
+    return { client_id, refresh_token: body.refresh_token }
+  }
+
+  test('CMD-09 when it revokes access tokens', async () => {
+    const mine = keyed()
+    const { body } = await ask(await codeOf(mine), await assert(mine))
+    for (let i = 0; i < 40; i++)
+      await ask({ token: body.access_token }, await assert(mine), '/oauth/revoke', ip)
+    expect(await isServed(await publicSession())).toBe(true)
+  })
+
+  test('CMD-09 when it redeems codes of a user who was disabled', async () => {
+    const mine = keyed()
+    const username = await person()
+    const fields = await codeOf(mine, username)
+    const found = await app.admin('GET', `/users?search=${username}`)
+    await app.admin('PUT', `/users/${found.body.data[0].id}`, { enabled: false })
+    for (let i = 0; i < 40; i++)
+      expect((await ask(fields, await assert(mine), '/oauth/token', ip)).body.error).toBe('invalid_grant')
+    expect(await isServed(await publicSession())).toBe(true)
+  })
+})
