@@ -40,7 +40,7 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   const token = requireParameter(form, 'token')
   // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
   // revoked, because services verify it without a call to this server. Presenting one does not count as a
-  // wrong guess, whoever presents it, so the client is not authenticated.
+  // wrong guess, so the client is not authenticated.
   if (token.includes('.')) return
   const attempt = async () => {
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
