@@ -190,7 +190,7 @@ export interface KnownJson {
   found: Promise<unknown>
   /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
-  /** `asked_at`: time of the last call, which may have failed; `read_at`: time of the last successful one. */
+  /** `asked_at`: time of the last call, which `has_failed` or not; `read_at`: of the last successful one. */
   asked_at: number
   has_failed: boolean
   read_at: number
