@@ -95,8 +95,8 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
 }
 
 /**
- * True for an entry that is being read or need not be read yet. An entry from the future is not fresh, because
- * it was read before the clock was set back.
+ * True for an entry that is being read or need not be read yet. An entry from the future is not fresh: it was
+ * read before the clock was set back.
  */
 const isFresh = ({ asked_at, expires_at }: KnownJson, now: number): boolean =>
   expires_at === Number.POSITIVE_INFINITY || (expires_at > now && asked_at <= now + CLOCK_SKEW)
