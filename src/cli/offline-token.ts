@@ -2,8 +2,10 @@ import { type Config, ConfigError } from '#src/config.ts'
 import type { Core, Issuer } from '#src/context.ts'
 import type { DevFile } from '#src/dev/dev-file.ts'
 import type { Mint, MintInput } from '#src/dev/mint-schema.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
-import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
+import { type Organization, readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
@@ -83,16 +85,23 @@ const validated = async ({ organization = 'default', claims = {}, ...input }: Mi
 const issueReal = async (context: Issuer, options: TokenOptions): Promise<PrintedToken> => {
   for (const name of ['role', 'claim', 'bad'] as const)
     if (options[name]) throw new ConfigError(`--${name}: only in development.`)
-  const { user, client } = await subjectOf(context, options)
+  const { user, client, home } = await subjectOf(context, options)
   const scopes = options.scope?.split(' ').filter(Boolean) ?? client.scopes
   const missing = scopes.filter(scope => !client.scopes.includes(scope))
   if (missing.length > 0)
     throw new ConfigError(`--scope: the client ${client.client_id} may not request ${missing.join(', ')}.`)
-  const lifetime = secondsOf(options.expiresIn) ?? client.access_token_ttl
-  if (lifetime > client.access_token_ttl)
-    throw new ConfigError(
-      `--expires-in: the client allows at most ${client.access_token_ttl / (MINUTE / SECOND)} minutes.`,
-    )
+  const limits = [
+    ['client', client.access_token_ttl],
+    ['organization', (settingsOf(home).session_ttl ?? Number.POSITIVE_INFINITY) / SECOND],
+  ] as const
+  const lifetime = secondsOf(options.expiresIn) ?? Math.min(...limits.map(([, seconds]) => seconds))
+  for (const [name, seconds] of limits)
+    if (lifetime > seconds)
+      throw new ConfigError(
+        `--expires-in: the ${name} allows at most ${seconds / (MINUTE / SECOND)} minutes.`,
+      )
+  if (!(await context.store.read(q => isAdmitted(q, client, user.id))))
+    throw new ConfigError(`--user: the client ${client.client_id} does not admit the user.`)
   return issuePersonalToken(context, {
     user,
     client,
@@ -106,7 +115,7 @@ const issueReal = async (context: Issuer, options: TokenOptions): Promise<Printe
 const subjectOf = async (
   core: Core,
   { user: name, client: client_id, organization: slug }: TokenOptions,
-): Promise<{ user: UserRow; client: Client }> => {
+): Promise<{ user: UserRow; client: Client; home: Organization }> => {
   if (name === undefined)
     throw new ConfigError('--user: missing; name a user by user name, e-mail address or id.')
   if (client_id === undefined)
@@ -124,5 +133,5 @@ const subjectOf = async (
   const client = await findClient(core, client_id)
   if (client?.organization_id !== home.id)
     throw new ConfigError(`--client: no such client in the organization ${slug}.`)
-  return { user, client }
+  return { user, client, home }
 }

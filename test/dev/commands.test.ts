@@ -117,20 +117,25 @@ describe('dev 2: gatehouse token', () => {
   test('from production: only a real user with their real rights, and recorded', async () => {
     const data_dir = join(folder, 'production')
     const env = { GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_URL: 'https://id.example.com' }
+    const web = {
+      type: 'confidential',
+      grant_types: ['authorization_code'],
+      redirect_uris: ['https://shop.example/callback'],
+      scopes: ['openid', 'orders'],
+    }
+    const acme = { organization: 'acme' }
     const seed = await file('production.yaml', {
+      organizations: [{ slug: 'acme', settings: { session_ttl: '5m' } }],
+      groups: [{ ...acme, name: 'staff', members: ['carol'] }],
       users: [
+        { ...acme, username: 'carol', email: 'carol@acme.example' },
+        { ...acme, username: 'dave', email: 'dave@acme.example' },
         { username: 'alice', email: 'alice@example.com' },
         { username: 'bob', email: 'bob@example.com', enabled: false },
       ],
       clients: [
-        {
-          client_id: 'shop',
-          type: 'confidential',
-          client_secret: 'shop-secret',
-          grant_types: ['authorization_code'],
-          redirect_uris: ['https://shop.example/callback'],
-          scopes: ['openid', 'orders'],
-        },
+        { ...web, client_id: 'shop', client_secret: 'shop-secret' },
+        { ...web, ...acme, client_id: 'closed', client_secret: 'closed-secret', allowed_groups: ['staff'] },
       ],
     })
     expect((await gatehouse(['apply', seed], env)).code).toBe(0)
@@ -158,12 +163,18 @@ describe('dev 2: gatehouse token', () => {
       expect(await refused('--user', 'alice', ...option)).toContain('only in development')
     expect(await refused('--user', 'alice', '--scope', 'orders admin')).toContain('may not request admin')
     expect(await refused('--user', 'alice', '--expires-in', '2h')).toContain('at most 60 minutes')
+    const closed = ['--organization', 'acme', '--client', 'closed', '--user']
+    expect(await refused(...closed, 'dave')).toContain('does not admit the user')
+    expect(await refused(...closed, 'carol', '--expires-in', '6m')).toContain('at most 5 minutes')
+    const brief = claimsOf((await token(...closed, 'carol')).stdout)
+    expect(brief.exp - brief.iat).toBe(300)
     const { Database } = await import('bun:sqlite')
     using db = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
     const events = db
       .query("SELECT type, metadata FROM events WHERE type LIKE 'token.%' OR type LIKE 'session.%'")
       .all() as Json[]
-    expect(events.map(({ type }) => type)).toEqual(['session.created', 'token.issued'])
+    const each = ['session.created', 'token.issued']
+    expect(events.map(({ type }) => type)).toEqual([...each, ...each])
     expect(JSON.parse(events[1].metadata)).toEqual({
       client_id: 'shop',
       grant_type: 'command_line',
