@@ -15,6 +15,7 @@ import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
 import { findLiveToken } from './bearer.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
+import { findExclusion } from './grants/grant.ts'
 
 /** An active token of any organization; {@link maySee} decides whether the client may read the token. */
 interface Found {
@@ -81,6 +82,7 @@ const findAccess = async (context: Context, text: string): Promise<Found | undef
   }
 }
 
+/** Returns a refresh token that the token endpoint accepts. */
 const findRefresh = async (context: Context, text: string): Promise<Found | undefined> => {
   const grant = await context.store.read(q => findRefreshGrant(context, q, text))
   if (!grant || grant === 'gone') return undefined
@@ -89,7 +91,12 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
   if (!isLive) return undefined
   const { organization_id, user_id, id: session_id, client_id, scope, username, expires_at } = grant
   const client = await findClient(context, client_id)
-  if (client && !(await context.store.read(q => isAdmitted(q, client, user_id)))) return undefined
+  if (!client?.grant_types.includes('refresh_token')) return undefined
+  const isServed = await context.store.read(
+    async q =>
+      (await findExclusion(q, client, organization_id)) === undefined && isAdmitted(q, client, user_id),
+  )
+  if (!isServed) return undefined
   return {
     organization_id,
     user_id,
