@@ -23,10 +23,11 @@ import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import { hashSecret, newSecret, type Secret } from '#src/lib/secrets.ts'
-import { parseRegistration, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
+import { dynamicScopes, parseRegistration, type Registration } from '#src/protocol/oauth/dynamic-client.ts'
 import { CONFIDENTIAL_DYNAMIC, PUBLIC_DYNAMIC, TOKEN_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
+import { openidScopes } from '#src/protocol/oauth/resource.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
@@ -52,7 +53,7 @@ export const postRegister = (context: Context) =>
     if (token === undefined && !(await acceptsRegistrations(context.store, 'open')))
       throw unauthorized('The registration needs an initial access token.')
     const body = await readMetadata(call)
-    const registration = parseRegistration(body, scope => expand([scope]).size === 0)
+    const registration = parseRegistration(body, mayAsk)
     const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
     // No page may read a secret, or the answer to a registration with an initial access token.
     if (secret || token !== undefined) endpoint_call.client_id = undefined
@@ -66,6 +67,13 @@ export const postRegister = (context: Context) =>
       : await register(context, call, client_id, registration, { secret, token, known })
     return oauthJson(describe(client, secret), 201)
   })
+
+/**
+ * True for a scope that a dynamic client may get. Scopes of APIs that do not exist yet are among them; a
+ * permission, and a scope about the user that no such client gets, is not.
+ */
+const mayAsk = (scope: string): boolean =>
+  expand([scope]).size === 0 && (dynamicScopes.includes(scope) || !openidScopes.includes(scope))
 
 const idOf = (registration: Registration, secret: Secret | undefined, token: string | undefined): string => {
   if (token !== undefined) return TOKEN_DYNAMIC + newSecret()
