@@ -66,14 +66,16 @@ test('MCP-03 preflights allow MCP-Protocol-Version, for metadata documents too',
 
 test('MCP-04 only a request for the internal host gets internal endpoints', async () => {
   const contained = await startApp({ internal_url: 'http://gatehouse:8080' })
-  const endpointFor = async (host: string) => {
+  await contained.admin('PUT', '/organizations/default', { settings: { client_registration: 'open' } })
+  const endpointsFor = async (host: string) => {
     const answer = await contained.call(paths[0] ?? '', { headers: { host } })
-    const { issuer, token_endpoint, authorization_endpoint } = await answer.json()
+    const { issuer, token_endpoint, authorization_endpoint, registration_endpoint } = await answer.json()
     expect([issuer, authorization_endpoint]).toEqual([BASE, `${BASE}/oauth/authorize`])
     expect(answer.headers.get('vary')).toContain('Host')
-    return token_endpoint
+    return [token_endpoint, registration_endpoint]
   }
-  expect(await endpointFor('gatehouse:8080')).toBe('http://gatehouse:8080/oauth/token')
+  const at = (url: string) => [`${url}/oauth/token`, `${url}/oauth/register`]
+  expect(await endpointsFor('gatehouse:8080')).toEqual(at('http://gatehouse:8080'))
   for (const host of ['localhost:8080', 'gatehouse', 'gatehouse:80', 'evil.example'])
-    expect(await endpointFor(host)).toBe(`${BASE}/oauth/token`)
+    expect(await endpointsFor(host)).toEqual(at(BASE))
 })

@@ -57,7 +57,7 @@ export const discoveryDocument = (server: {
     revocation_endpoint: `${backchannel_url}/oauth/revoke`,
     introspection_endpoint: `${backchannel_url}/oauth/introspect`,
     end_session_endpoint: `${issuer}/oauth/logout`,
-    ...(server.registers && { registration_endpoint: `${issuer}/oauth/register` }),
+    ...(server.registers && { registration_endpoint: `${backchannel_url}/oauth/register` }),
     ...(server.reads_documents && { client_id_metadata_document_supported: true }),
     scopes_supported: server.scopes,
     response_types_supported: ['code'],
