@@ -116,7 +116,7 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
   app,
   { verifier, ...options },
 ) => {
-  const { check, metadataPath } = protection(verifier, options)
+  const { check, metadataPaths } = protection(verifier, options)
   app.decorateRequest('claims', null)
   app.addHook('onRequest', async (request, reply) => {
     const path = request.url.replace(/[?#].*/s, '')
@@ -128,9 +128,10 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The onRequest hook answers requests for the metadata document. The path needs a route, because Fastify
+  // The onRequest hook answers requests for the metadata document. The paths need routes, because Fastify
   // runs no hook for an unknown path if the plugin is registered in a scope other than the root.
-  app.route({ method: ['GET', 'OPTIONS'], url: metadataPath, handler: async () => undefined })
+  for (const url of metadataPaths)
+    app.route({ method: ['GET', 'OPTIONS'], url, handler: async () => undefined })
 }
 
 // This property makes the hooks apply outside the plugin's own scope, as the package fastify-plugin does.

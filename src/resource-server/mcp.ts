@@ -41,10 +41,15 @@ export type Checked =
 
 /** The guard of a protected resource. All adapters use it. */
 export type Protection = {
-  /** Path of the metadata document: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
+  /** Path of the metadata document that challenges name: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
   /**
-   * Checks a request. Every path is guarded, except `metadataPath` and the open paths. Paths are compared
+   * All paths of the document: `metadataPath`, and the same path with a slash for a resource that ends with
+   * one.
+   */
+  readonly metadataPaths: readonly string[]
+  /**
+   * Checks a request. Every path is guarded, except `metadataPaths` and the open paths. Paths are compared
    * exactly, because frameworks differ in the spellings of a path that they accept.
    */
   check(request: ResourceRequest): Promise<Checked>
@@ -66,6 +71,8 @@ export function protection(verifier: ResourceVerifier, options: ResourceOptions 
   const { scopes = [], scopesSupported = scopes, name, open = [] } = options
   const { origin, pathname } = new URL(resource)
   const metadataPath = WELL_KNOWN + pathname.replace(/\/$/, '')
+  const isSlashed = pathname.endsWith('/') && pathname !== '/'
+  const metadataPaths = isSlashed ? [metadataPath, `${metadataPath}/`] : [metadataPath]
   const challenge: ResourceChallenge = { metadata: origin + metadataPath, scopes }
   const document = {
     resource,
@@ -77,9 +84,10 @@ export function protection(verifier: ResourceVerifier, options: ResourceOptions 
   const refuse = (error: AccessError) => answerTo(error, issuer, challenge)
   return {
     metadataPath,
+    metadataPaths,
     refuse,
     async check({ method, path, headers }) {
-      if (path === metadataPath) return { answer: metadata(method, document) }
+      if (metadataPaths.includes(path)) return { answer: metadata(method, document) }
       if (open.includes(path)) return undefined
       try {
         return { claims: await authorize(verifier, { headers }, { scopes }) }
