@@ -64,7 +64,7 @@ const folderOf = (file: string): string => file.split('/').slice(0, -1).join('/'
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
 
-/** Returns the file below src that an import names; for a package, a path that does not exist there. */
+/** Returns the imported file as a path below src. The result for a package is no file of src. */
 const targetOf = (file: string, imported: string): string =>
   imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
 

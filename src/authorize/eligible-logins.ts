@@ -129,7 +129,7 @@ const rolesFor = ({ store }: Context, { apis }: Flow, { user_id }: StepUser): Pr
     ? store.read(q => effectiveRoles(q, user_id)).then(roles => new Set(roles.map(({ name }) => name)))
     : Promise.resolve(new Set())
 
-/** True for a first factor whose post-login action, such as a new password, waits for the login. */
+/** True when a change, such as a new password, waits for the end of a login whose first factor is proven. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 

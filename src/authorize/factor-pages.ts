@@ -36,9 +36,9 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 }
 
 /**
- * Returns the days for which the page offers to remember the browser. Undefined where a remembered browser
- * does not count: with a required passkey, a change of the account, or a first factor other than a password
- * or a provider.
+ * Returns the days for which the page offers to remember the browser. Returns undefined when even a
+ * remembered browser needs the second factor: the organization requires a passkey, the user changes the
+ * account, or the first factor was neither a password nor a provider.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)

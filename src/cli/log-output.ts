@@ -5,7 +5,7 @@ import { write, writeSync } from 'node:fs'
  * they do not fill the memory.
  */
 const MOST_WAITING = 1 << 20
-/** Maximum milliseconds that a process waits for a slow reader at its end. */
+/** Maximum milliseconds that a process waits for a slow reader before it ends. */
 const LONGEST_WAIT = 200
 
 /** The standard output of a server. A write that fails never stops the server: see `print.ts`. */

@@ -40,7 +40,7 @@ const web = ['client', 'create', 'app', '--kind', 'web', '--redirect']
 /** The name of the setting in this file would clear the screen of a terminal. */
 const hostile = join(folder, 'hostile.yaml')
 writeFileSync(hostile, '"a\\e[2Jb\\u009b": 1')
-/** Values that each command refuses. */
+/** Commands, each with a value that it refuses, and the message. */
 const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['serve'], /missing\.yaml: cannot be read/, { GATEHOUSE_SEED_FILE: 'missing.yaml' }],
   [['config', 'check', '--config', hostile], /a\\u001b\[2Jb\\u009b: no such setting/],

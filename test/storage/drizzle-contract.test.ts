@@ -79,7 +79,7 @@ const record = (engine: keyof typeof engines) => {
       return 7
     },
   }
-  // The code in src gives the builders of both engines the type of SQLite's builder; so does this cast.
+  // As in src, the builder of PostgreSQL has the type of SQLite's builder.
   const q = open(dialect(), session) as unknown as sqlite.BaseSQLiteDatabase<'async', unknown>
   return {
     q,

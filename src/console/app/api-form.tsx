@@ -108,7 +108,10 @@ export const useRefusals = (name: string | undefined): Detail[] =>
     ({ field }) => field === name || field.startsWith(`${name}.`),
   ) ?? []
 
-/** Returns a refusal without the details of the fields of the enclosing form that were edited since. */
+/**
+ * Returns the refusal `given`. For the refusal of the enclosing form, the result omits the fields that the
+ * person has edited after the refusal.
+ */
 export const useStanding = (given: Problem | undefined): Problem | undefined => {
   const { problem, standing } = useContext(Operation)
   return given === problem ? standing : given

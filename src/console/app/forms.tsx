@@ -125,9 +125,9 @@ export const useEdit = <T extends object>(
     /** Discards the changes and shows the object that another person has saved. */
     takeTheirs: () => attempt(async () => take(await callApi<T>('GET', path), {})),
     /**
-     * Increases when changes are saved or discarded, and when another read has found a change of `field`, or
-     * without `field` any change. Parts of the form with a state of their own use it as their `key`, so that
-     * an increase resets them.
+     * Increases when changes are saved or discarded, and when a later read finds a new value of `field`. If
+     * no `field` is given, any new value counts. Parts of the form with a state of their own use it as their
+     * `key`, so that an increase resets them.
      */
     version: version.current,
     reset: () => keep({}),

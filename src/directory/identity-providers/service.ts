@@ -236,7 +236,7 @@ export const judgeChange = async (
   }
 }
 
-/** Changes the given fields. Throws as `judgeChange` does, 409 for a taken alias, 422 with problems. */
+/** Changes the given fields. Throws as `judgeChange`, and also 409 for a taken alias and 422 for problems. */
 export const updateProvider = async (
   context: Core,
   ref: string,

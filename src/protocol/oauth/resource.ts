@@ -36,8 +36,9 @@ export interface TargetApi {
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
- * Returns the values of the parameter `resource`, each API once. `values` contains a parameter that was sent
- * several times as one text, with spaces between its values. https://www.rfc-editor.org/rfc/rfc8707#section-2
+ * Returns the values of the parameter `resource`, each API once. When the parameter was sent several
+ * times, `values` has all of them in one text, separated by spaces.
+ * https://www.rfc-editor.org/rfc/rfc8707#section-2
  *
  * @throws OAuthError `invalid_target`
  */
