@@ -15,6 +15,7 @@ import { freshStore, isPostgres } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { xmlReader } from '#test/support/xml-reader.ts'
 import { ask, copies, killOthers, nextOf, put, stored, unavailable } from './copies.ts'
+import { openProxy } from './proxy.ts'
 import { organizationRow, userRow } from './rows.ts'
 
 const writes = () => {
@@ -199,6 +200,56 @@ const changes = () => {
     expect(await last).toEqual(['mails'])
     expect(told).toEqual([['mails']])
     await other.close()
+  })
+
+  /** Loses a write of `clients` at the COMMIT (`side`), and returns functions that read the row through a cache. */
+  const losing = async (side: 'client' | 'server') => {
+    const { url, drop } = await temporaryPostgres()
+    const proxy = openProxy(Number(new URL(url).port))
+    const through = Object.assign(new URL(url), { port: `${proxy.port}` }).href
+    const store = await openPostgres({ url: through, connections: 1 })
+    const other = await openPostgres({ url, connections: 1 })
+    const load = cached<unknown>('clients', (q, name) => stored({ read: body => body(q) }, name))
+    // Only the first COMMIT of a connection is sent as text; the later ones name it.
+    await other.write(tx => put(tx, 'n', 1))
+    expect(await load(store, 'n')).toBe(1)
+    const told = nextOf(other)
+    const holding = proxy.hold(side, 'COMMIT')
+    const lost = store.write(async tx => {
+      await tx.update(tx.tables.settings).set({ value: 2 })
+      tx.changed('clients')
+    })
+    const held = await holding
+    return {
+      ...held,
+      lost,
+      told,
+      cachedValue: () => load(store, 'n'),
+      end: async () => {
+        await Promise.all([store.close(), other.close()])
+        proxy.close()
+        await drop()
+      },
+    }
+  }
+
+  test('whose commit happened without an answer are seen by the caches of this copy, too', async () => {
+    const { cut, lost, told, cachedValue, end } = await losing('server')
+    expect(await told).toEqual(['clients'])
+    cut()
+    await expect(lost).rejects.toMatchObject(unavailable)
+    expect(await cachedValue()).toBe(2)
+    await end()
+  })
+
+  test('whose commit happens after the write was refused are seen by the caches of this copy, too', async () => {
+    const { cut, pass, lost, cachedValue, end } = await losing('client')
+    cut()
+    await expect(lost).rejects.toMatchObject(unavailable)
+    expect(await cachedValue()).toBe(1)
+    pass()
+    await until(async () => (await cachedValue()) === 2)
+    await end()
   })
 
   test('can be missed when the listening connection is lost, so every cache is cleared', async () => {

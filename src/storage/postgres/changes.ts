@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { SQL } from 'bun'
 import type { Topic } from '#src/storage/store.ts'
 
@@ -10,6 +11,8 @@ const MAX_MISSED = 10
 /** Heartbeat interval in ms. Caches are stale for at most three intervals after a lost notification. */
 const HEARTBEAT = 1_000
 
+const newId = (): string => randomBytes(8).toString('hex')
+
 /**
  * Calls `notify` when another copy has committed a change. Each transaction sends its topics to all copies
  * when it commits. Each copy listens on a connection of its own, which Bun reopens after a loss. A copy that
@@ -18,9 +21,10 @@ const HEARTBEAT = 1_000
  */
 export const postgresChanges = async (
   connect: () => SQL,
-  self: string,
   notify: (topics?: ReadonlySet<Topic>) => void,
 ) => {
+  /** Identifies this copy in its notices. */
+  let self = newId()
   let sent = 0
   let received = 0
   let missed = 0
@@ -77,6 +81,13 @@ export const postgresChanges = async (
      */
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
+    /**
+     * To be called when a commit of this copy may still happen. Its notice then counts as one of another
+     * copy, because the copy has a new id.
+     */
+    unsure: (): void => {
+      self = newId()
+    },
     close: async (): Promise<void> => {
       clearInterval(timer)
       await listener.close({ timeout: 0 }).catch(() => {})

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { ReservedSQL, SQL } from 'bun'
 import { sql } from 'drizzle-orm'
 import { openMetrics } from '#src/lib/metrics.ts'
@@ -114,13 +113,17 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-  const changes = await postgresChanges(() => connectTo(parsed, 1), randomBytes(8).toString('hex'), notify)
+  const changes = await postgresChanges(() => connectTo(parsed, 1), notify)
   const metrics = openMetrics()
   const probe = openProbe(commitMetrics(metrics))
   const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,
     done: notify,
+    unsure: topics => {
+      changes.unsure()
+      notify(topics)
+    },
     metrics: probe.metrics,
   })
 

@@ -73,12 +73,13 @@ interface Done<T> {
 /**
  * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL that caused `error`;
  * often both are the same error. `unsure` is true when the connection was lost during the commit. The write
- * is then not repeated, because it may have been committed.
+ * is then not repeated, because it may have been committed, or PostgreSQL may still commit it.
  */
 interface Failed {
   error: unknown
   cause: unknown
   unsure: boolean
+  topics: ReadonlySet<Topic>
 }
 
 const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> => {
@@ -159,7 +160,7 @@ const openWriter = (
       else await connection?.unsafe('ROLLBACK').catch(drop)
       // A statement that fails late must not make the next transaction fail.
       await Promise.all(state.sent)
-      return { error, cause, unsure: ending && isLost(cause) }
+      return { error, cause, unsure: ending && isLost(cause), topics: state.topics }
     } finally {
       inTransaction = false
     }
@@ -179,6 +180,7 @@ export const postgresWriter = (
     stall,
     notice,
     done,
+    unsure: onUnsure,
     metrics: { queued, committed },
   }: {
     stall: number
@@ -186,6 +188,8 @@ export const postgresWriter = (
     notice(topics: ReadonlySet<Topic>): string
     /** Called after a commit that has topics, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void
+    /** Called instead of `done` when the commit may have happened, or may still happen. */
+    unsure(topics: ReadonlySet<Topic>): void
     metrics: CommitMetrics
   },
 ) => {
@@ -211,7 +215,7 @@ export const postgresWriter = (
     for (let tries = 1; ; tries++) {
       const result: Done<T> | Failed = await writer.attempt(body, mode)
       if ('value' in result) return result
-      const { error, cause, unsure } = result as Failed
+      const { error, cause, unsure, topics } = result as Failed
       // A unique violation may be the result of a conflict: a concurrent write may have committed a row that
       // the snapshot of the body lacks. The write therefore runs again alone, so that its body sees the row.
       // Only a violation of that run is reported.
@@ -224,6 +228,7 @@ export const postgresWriter = (
       // A write that fails because of conflicts is not given up until it has run alone.
       if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
+        if (unsure && topics.size > 0) onUnsure(topics)
         throw unavailable(cause)
       }
       committed('retried')
