@@ -59,6 +59,12 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
+ * True when a new connection may help, although this one is not lost: after a failover it may lead to a
+ * server that is now a standby, or its plans may be older than the schema. PostgreSQL stores nothing then.
+ */
+export const needsNewConnection = has(/^(0A000|25006)$/)
+
+/**
  * True for a failure that may be temporary.
  * SQLite: the file cannot be opened, read or written; memory is short; another process holds a lock.
  * PostgreSQL: the connection is lost; a transaction conflicted or was canceled; a lock was not available;
@@ -67,7 +73,7 @@ export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
-  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|40001|40P01|25006|28\w{3}|3D000|42501|53\w{3}|55000|55P03|57014|58\w{3}|XX\w{3})/,
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)|0A000|40001|40P01|25006|28\w{3}|3D000|42501|53\w{3}|55000|55P03|57014|58\w{3}|XX\w{3})/,
 )
 
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)

@@ -10,6 +10,7 @@ import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/sup
 import { isPostgres } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { ask, put, stored, unavailable } from './copies.ts'
+import { openProxy } from './proxy.ts'
 
 const refusals = () => {
   const refusal = async (url: string, options: { migrate?: boolean } = {}): Promise<string> => {
@@ -186,6 +187,38 @@ const outages = () => {
     await until(() => store.ready())
     expect(await stored(store, 'probe')).toBeUndefined()
     await store.close()
+  }, 60_000)
+
+  test('connections that lead to a standby after a failover are replaced', async () => {
+    const next = startPostgres()
+    await ask(`${next.url}/postgres`, 'CREATE DATABASE house')
+    await (await openPostgres({ url: `${next.url}/house` })).close()
+    const proxy = openProxy(server.port)
+    const store = await openPostgres({ url: url.replace(`${server.port}`, `${proxy.port}`), connections: 2 })
+    await store.write(tx => put(tx, 'primary'))
+    server.stop()
+    const standby = Bun.file(join(server.data, 'standby.signal'))
+    await standby.write('')
+    server.start()
+    try {
+      expect(await stored(store, 'primary')).toBe('primary')
+      await expect(store.write(tx => put(tx, 'standby'))).rejects.toMatchObject(unavailable)
+      // A body that only reads is refused, too: it would not see the commits of the new primary.
+      await expect(store.write(tx => stored({ read: body => body(tx) }, 'primary'))).rejects.toMatchObject(
+        unavailable,
+      )
+      expect(await store.ready()).toBe(false)
+      proxy.aim(next.port)
+      await store.write(tx => put(tx, 'next primary'))
+      await until(() => store.ready())
+      expect(await stored(store, 'next primary')).toBe('next primary')
+      expect(await stored(store, 'standby')).toBeUndefined()
+    } finally {
+      await store.close()
+      proxy.close()
+      next.remove()
+      await ask(url, 'SELECT pg_promote()')
+    }
   }, 60_000)
 
   test('a database that refuses connections is 503 with Retry-After, until it accepts them', async () => {

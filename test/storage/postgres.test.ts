@@ -202,7 +202,7 @@ const changes = () => {
     await other.close()
   })
 
-  /** Loses a write of `clients` at the COMMIT (`side`), and returns functions that read the row through a cache. */
+  /** Loses the COMMIT of a write from this side. `cachedValue` reads the written row through a cache. */
   const losing = async (side: 'client' | 'server') => {
     const { url, drop } = await temporaryPostgres()
     const proxy = openProxy(Number(new URL(url).port))

@@ -4,9 +4,9 @@ type Side = 'client' | 'server'
 type Pipe = { other?: Socket<Pipe>; early: Uint8Array[] }
 
 interface Held {
-  /** Closes the connection to the client. What is held can still be passed on to the server. */
+  /** Closes the connection to the client. The held part can still be passed on to the server. */
   cut(): void
-  /** Passes on what is held, and all that follows. */
+  /** Passes on the held part and all that follows. */
   pass(): void
 }
 

@@ -19,10 +19,7 @@ const newId = (): string => randomBytes(8).toString('hex')
  * gets no echo of its heartbeat for two intervals may have lost notifications. It then drops all caches at
  * each interval until an echo arrives.
  */
-export const postgresChanges = async (
-  connect: () => SQL,
-  notify: (topics?: ReadonlySet<Topic>) => void,
-) => {
+export const postgresChanges = async (connect: () => SQL, notify: (topics?: ReadonlySet<Topic>) => void) => {
   /** Identifies this copy in its notices. */
   let self = newId()
   let sent = 0

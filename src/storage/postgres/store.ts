@@ -84,10 +84,10 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   const writers = connectTo(parsed, connections, PLANNING)
 
   // A pool does not say which of its connections is dead, so all are replaced and their queries run once
-  // more.
-  const renew = (dead: SQL) => {
+  // more. With a `timeout` in seconds, running queries may end before.
+  const renew = (dead: SQL, timeout = 0) => {
     if (pool === dead) pool = connectTo(parsed, connections, PLANNING)
-    dead.close({ timeout: 0 }).catch(() => {})
+    dead.close({ timeout }).catch(() => {})
   }
   const query = async (text: string, values: unknown[]): Promise<QueryResult> => {
     const current = pool
@@ -139,7 +139,11 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     exclusively: (name, body, wait) =>
       exclusively(pool, connections, name, body, wait === 'wait' ? LOCK_TIMEOUT : 0),
     onChange: listener => void listeners.push(listener),
-    ready: () => isReady(reads, () => probe.requireWrites(write)),
+    ready: () =>
+      isReady(reads, {
+        requireWrites: () => probe.requireWrites(write),
+        renew: () => renew(pool, READY_TIMEOUT / 1_000),
+      }),
     close: async () => {
       await close()
       await changes.close()
@@ -148,15 +152,25 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
 }
 
-/** Resolves to true when the database is no standby and accepts writes, and answers in time. */
-const isReady = async (reads: Queries, requireWrites: () => Promise<void>): Promise<boolean> => {
+/**
+ * Resolves to true when the database is no standby and accepts writes, and answers in time. When it is a
+ * standby, the next reads open new connections: the address may lead to another server by now.
+ */
+const isReady = async (
+  reads: Queries,
+  { requireWrites, renew }: { requireWrites(): Promise<void>; renew(): void },
+): Promise<boolean> => {
   const late = Promise.withResolvers<false>()
   const timer = setTimeout(late.resolve, READY_TIMEOUT, false)
   const checked = reads
     .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
     .from(reads.tables.settings)
     .limit(1)
-    .then(rows => rows.every(({ writable }) => writable) && requireWrites().then(() => true))
+    .then(rows => {
+      const isPrimary = rows.every(({ writable }) => writable)
+      if (!isPrimary) renew()
+      return isPrimary && requireWrites().then(() => true)
+    })
     .catch(() => false)
   const ready = await Promise.race([checked, late.promise])
   clearTimeout(timer)

@@ -6,6 +6,7 @@ import {
   isLost,
   isStorageFailure,
   isUniqueViolation,
+  needsNewConnection,
   unavailable,
 } from '#src/storage/errors.ts'
 import type { Topic, Transaction } from '#src/storage/store.ts'
@@ -127,11 +128,15 @@ const openWriter = (
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // When one of these statements fails, the later statements or the COMMIT fail too. The catch block
-      // below then reads the first error from `began`.
+      // The catch block below reads the first error from `began`. After a refused BEGIN (a standby does so)
+      // there is no transaction, and a later statement would be committed on its own.
       began = Promise.all(begin(connection, mode)).then(
         () => undefined,
-        (error: unknown) => error,
+        (error: unknown) => {
+          inTransaction = false
+          state.failure ??= error
+          return error
+        },
       )
       inTransaction = true
       const value = await body(tx)
@@ -149,14 +154,14 @@ const openWriter = (
       ending = true
       inTransaction = false
       const commit = withTimeout(connection`COMMIT`.execute(), closeConnection, stall)
-      const [ended] = await Promise.all([commit, notified, ...sent])
+      const [ended] = await Promise.all([commit, began, notified, ...sent])
       if (state.failure) throw state.failure
       // COMMIT of a failed transaction rolls back without an error.
       if (ended.command !== 'COMMIT') throw new Error('The transaction was lost.')
       return { value, topics, effects }
     } catch (error) {
       const cause = (await began) ?? state.failure ?? error
-      if (isLost(cause)) await drop()
+      if (isLost(cause) || needsNewConnection(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
       // A statement that fails late must not make the next transaction fail.
       await Promise.all(state.sent)
@@ -221,7 +226,7 @@ export const postgresWriter = (
       // Only a violation of that run is reported.
       // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
-      const isGone: boolean = isLost(cause) && !unsure && !lost
+      const isGone: boolean = (isLost(cause) || needsNewConnection(cause)) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
