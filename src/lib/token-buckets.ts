@@ -14,7 +14,7 @@ interface Bucket {
  * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond that
  * the least recently used key is dropped; when it is used again, its bucket is full. A clock that steps back
  * adds no units and delays none. The buckets of each of `workers` processes have an equal share of the
- * allowance, but each bucket can hold at least one unit.
+ * allowance, but each bucket can hold the units of one charge.
  */
 export class TokenBuckets {
   readonly #most: number
@@ -27,9 +27,9 @@ export class TokenBuckets {
     this.#workers = workers
   }
 
-  /** Returns the units in the bucket of `key` at `now` (ms). */
-  left(key: string, { burst, per_second }: Allowance, now: number): number {
-    const most = Math.max(1, burst / this.#workers)
+  /** Returns the units in the bucket of `key` at `now` (ms). It can hold `units`. */
+  left(key: string, { burst, per_second }: Allowance, now: number, units = 1): number {
+    const most = Math.max(units, burst / this.#workers)
     const bucket = this.#buckets.get(key)
     if (!bucket) return most
     bucket.at = Math.min(bucket.at, now)
@@ -39,13 +39,13 @@ export class TokenBuckets {
 
   /** Returns the milliseconds until the bucket has `units`; 0 when it has them. */
   wait(key: string, allowance: Allowance, now: number, units: number): number {
-    const lacking = units - this.left(key, allowance, now)
+    const lacking = units - this.left(key, allowance, now, units)
     return Math.max(0, (lacking / allowance.per_second) * this.#workers * 1000)
   }
 
   /** Removes units. The caller must have checked `wait` before. */
   take(key: string, allowance: Allowance, now: number, units: number): void {
-    const left = this.left(key, allowance, now) - units
+    const left = this.left(key, allowance, now, units) - units
     this.#buckets.delete(key)
     this.#buckets.set(key, { left, at: now })
     if (this.#buckets.size <= this.#most) return
