@@ -1,6 +1,5 @@
 import type { Core } from '#src/context.ts'
 import { retryLater } from '#src/lib/app-error.ts'
-import { mailboxOf } from '#src/lib/email.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { type Allowance, TokenBuckets } from '#src/lib/token-buckets.ts'
@@ -147,49 +146,6 @@ export const charge = (
 }
 
 /**
- * Limit on mail that administrators send to one mailbox. It is enough for an invitation, a reset and a
- * verification, each sent twice.
- */
-const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
-/**
- * Number of mails that one organization may send to a mailbox before the shared budget of the mailbox is
- * charged.
- */
-const RESERVED = 2
-/**
- * Limit on all mail that administrators of one organization send. It is enough to invite a department at
- * once.
- */
-const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
-
-/**
- * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
- * its budget for this mailbox. A part of the latter is its reserve; further mail also charges the budget that
- * all organizations share for the mailbox. One organization thus cannot stop the mail of another organization
- * to the same mailbox. Notices about webhooks (`kind`) have separate budgets, because a receiver causes them
- * and must not use up the budgets for resets and invitations.
- *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
- */
-export const chargeAdminMail = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
-  { email, organization_id }: { email: string; organization_id: OrganizationId },
-  kind: 'admin-mail' | 'webhook-notice' = 'admin-mail',
-): void => {
-  const { mailboxes, organizations } = charges
-  const now = clock.now()
-  const mailbox = `${kind}:${mailboxOf(email)}`
-  const own = `${organization_id}:${mailbox}`
-  const due: Due[] = [
-    [mailboxes, own, PER_MAILBOX],
-    [organizations, `${kind}:${organization_id}`, PER_ORGANIZATION],
-  ]
-  if (mailboxes.left(own, PER_MAILBOX, now) - 1 < PER_MAILBOX.burst - RESERVED)
-    due.push([mailboxes, mailbox, PER_MAILBOX])
-  takeAll(due, 1, now, 'Too many mails were sent by administrators to this mailbox or in this organization.')
-}
-
-/**
  * Limit on metadata documents that are fetched for one person. Each application that the person tries needs
  * one document.
  */
@@ -281,10 +237,15 @@ export const chargeAdminCall = (
     'Administrators of this organization caused too many calls to other servers.',
   )
 
-type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
+/** A bucket to charge. */
+export type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
 
-/** Charges all buckets, or none when one of them lacks units. */
-const takeAll = (due: Due[], units: number, now: number, description: string): void => {
+/**
+ * Charges all buckets, or none when one of them lacks units.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`
+ */
+export const takeAll = (due: Due[], units: number, now: number, description: string): void => {
   for (const [buckets, key, allowance] of due) {
     const wait = buckets.wait(key, allowance, now, units)
     if (wait > 0) throw retryLater('rate_limited', description, wait)

@@ -5,8 +5,8 @@ import { getUserToChange } from '#src/directory/users/change.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { byCaller } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
@@ -43,7 +43,7 @@ const sendMail = (
     if (!user.enabled) throw conflict('The user is disabled.')
     const reason = obstacle(user)
     if (reason) throw conflict(reason)
-    chargeAdminMail(context, user)
+    chargeAdminMail(context, tx, { ...user, name: kind })
     await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
     await enqueueNotice(context, tx, kind, user, client_info, { email: user.email })
   })

@@ -58,6 +58,12 @@ export type Transaction = Queries & {
    */
   after(effect: () => void): void
   /**
+   * Runs an effect that a rollback cannot undo, such as a charge to a limit, and returns its result. When the
+   * body runs again, the effect does not: its first result or error counts. `name` identifies the effect
+   * within the write.
+   */
+  once<T>(name: string, effect: () => T): T
+  /**
    * Runs a `prepared` statement whose result is not needed. On PostgreSQL the body does not wait for it; if
    * the statement fails, the transaction fails.
    */

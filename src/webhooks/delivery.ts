@@ -21,7 +21,7 @@ import {
   wakeAll,
   wakeWebhooks,
 } from './store.ts'
-import { mailCharges, switchOff } from './switch-off.ts'
+import { switchOff } from './switch-off.ts'
 
 /** Maximum number of events in one read. It limits the memory for a webhook with many pending events. */
 const BATCH = 200
@@ -90,9 +90,8 @@ const retryAfter = (text: string | null, now: number): number => {
 }
 
 /** Stores a failed attempt, and either sets the time of the next attempt or switches the webhook off. */
-const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> => {
-  const mayMail = mailCharges(context)
-  return context.store.write(async tx => {
+const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
+  context.store.write(async tx => {
     const now = context.clock.now()
     const failing_since = hook.failing_since ?? now
     const failure = log.failure ?? ''
@@ -114,9 +113,8 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
     if (!isOwn) return
     await insertDelivery(tx, log)
     await trimDeliveries(tx, hook.id)
-    if (reason) await switchOff(context, tx, hook, reason, failure, mayMail)
+    if (reason) await switchOff(context, tx, hook, reason, failure)
   })
-}
 
 /**
  * Ends a turn. The next turn starts at once if events remain, otherwise when a new event arrives or after

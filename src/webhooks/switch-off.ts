@@ -1,7 +1,6 @@
 import { hostActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
-import type { UserId } from '#src/lib/ids.ts'
+import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { usersWith } from './holders-store.ts'
@@ -13,27 +12,17 @@ import type { Webhook } from './store.ts'
  */
 const TOLD = 20
 
-type MayMail = (user_id: UserId, to: Parameters<typeof chargeAdminMail>[1]) => boolean
-
 /**
- * Returns a function that charges a mail to the rate limits, and returns false when they allow no further
- * mail. Without these limits an administrator could fill any mailbox with a webhook that is switched off
- * again and again. The audit event is recorded even when no mail is sent. The function remembers whom it has
- * charged: PostgreSQL repeats the body of a write after a conflict, and must not charge a user twice.
+ * Charges a mail to the rate limits, and returns false when they allow no further mail. Without these limits
+ * an administrator could fill any mailbox with a webhook that is switched off again and again. The audit
+ * event is recorded even when no mail is sent.
  */
-export const mailCharges = (context: Context): MayMail => {
-  const decided = new Map<UserId, boolean>()
-  return (user_id, to) => {
-    let isAllowed = decided.get(user_id)
-    if (isAllowed !== undefined) return isAllowed
-    try {
-      chargeAdminMail(context, to, 'webhook-notice')
-      isAllowed = true
-    } catch {
-      isAllowed = false
-    }
-    decided.set(user_id, isAllowed)
-    return isAllowed
+const mayMail = (context: Context, tx: Transaction, to: Parameters<typeof chargeAdminMail>[2]): boolean => {
+  try {
+    chargeAdminMail(context, tx, to, 'webhook-notice')
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -47,7 +36,6 @@ export const switchOff = async (
   { id, organization_id, name }: Webhook,
   reason: 'gone' | 'failing',
   failure: string,
-  mayMail: MayMail,
 ): Promise<void> => {
   await record(context, tx, {
     type: 'webhook.disabled',
@@ -63,6 +51,6 @@ export const switchOff = async (
   // is shown. Mail programs would turn an address in a name into a link.
   const data = { webhook: /^[\p{L}\p{N} _-]{1,64}$/u.test(name) ? name : id }
   for (const { id: user_id, email } of await usersWith(tx, organization_id, ['webhooks:update', '*'], TOLD))
-    if (mayMail(user_id, { organization_id, email }))
+    if (mayMail(context, tx, { organization_id, email, name: user_id }))
       await enqueueMail(context, tx, { kind: 'webhook_disabled', organization_id, user_id, data }, {})
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { type ChargeKind, charge, openCharges } from '#src/http/rate-limits.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -83,6 +84,22 @@ test('RUN-53 one of four workers grants a quarter, at least one unit, and Retry-
   expect(refusal).toMatchObject({ code: 'rate_limited', headers: { 'retry-after': '2' } })
   ask('mail')
 })
+
+test.each([1, 2, 4, 64])(
+  'RUN-53 with %d workers a download is allowed, and one organization does not stop the mail of another to a mailbox',
+  workers => {
+    const context = { clock: { now: () => 0 }, charges: openCharges(workers) }
+    const tx = { once: <T>(_: string, effect: () => T): T => effect() }
+    const mail = (organization_id: 'org_a' | 'org_b') =>
+      chargeAdminMail(context, tx, { email: 'bob@example.com', organization_id, name: 'invitation' })
+    const refusal = { code: 'rate_limited' }
+    expect(() => {
+      for (let i = 0; i < 7; i++) mail('org_a')
+    }).toThrow(expect.objectContaining(refusal))
+    mail('org_b')
+    charge(context, { ip_address: '198.51.100.1', organization_id: 'org_a', kind: 'commit', units: 20 })
+  },
+)
 
 test('H-21 stored POSTs are limited across networks and organizations too', () => {
   const context = { clock: { now: () => 0 }, charges: openCharges(1) }

@@ -5,6 +5,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
+import { conflictOnce } from '#test/support/store.ts'
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
@@ -80,6 +81,26 @@ test('H-25 mail of one organization to a mailbox does not stop another from chan
   expect((await sent()).map(({ to }) => to)).toEqual(Array(12).fill(email))
   expect((await app.events()).map(({ type }) => type)).toEqual(['user.password_reset', 'user.password_reset'])
 }, 60_000)
+
+test('H-25 a write that runs again after a conflict is charged once', async () => {
+  const own = await startApp({}, { mail })
+  const user = await addUser(own, 'ada')
+  conflictOnce(own.context.store)
+  const fresh = { password: 'Another-horse-8' }
+  const ask = async (path: string, body?: Json) =>
+    (await own.admin('POST', `/users/${user.id}/${path}`, body)).status
+  const invite = async () =>
+    (
+      await own.admin('POST', '/invitations', {
+        email: user.email.replace('@', '+new@'),
+        delivery: 'mail',
+        groups: [],
+      })
+    ).status
+  const statuses = [await ask('send-verification'), await ask('reset-password', fresh), await invite()]
+  for (let i = 0; i < 4; i++) statuses.push(await ask('send-verification'))
+  expect(statuses).toEqual([204, 204, 201, 204, 204, 204, 429])
+})
 
 test('H-25 administrators of one organization can send 500 mails an hour; another organization is not affected', async () => {
   app.clock.advance(HOUR)

@@ -90,6 +90,37 @@ const writes = () => {
     expect([await stored(store, 'a'), await stored(store, 'b')]).toEqual(['a', 'b'])
   })
 
+  test('that run again keep the first outcome of an effect that a rollback cannot undo', async () => {
+    const store = await freshStore()
+    let runs = 0
+    const charged: string[] = []
+    const charge = (name: string) => () => {
+      charged.push(name)
+      if (name === 'refused') throw new RangeError(`run ${runs}`)
+      return `run ${runs}`
+    }
+    const write = store.write(async tx => {
+      runs++
+      const value = tx.once('granted', charge('granted'))
+      await put(tx, 'granted', value)
+      if (runs === 1) throw Object.assign(new Error('a conflict'), { errno: '40001' })
+      tx.once('refused', charge('refused'))
+    })
+    await expect(write).rejects.toThrow('run 2')
+    expect([runs, charged]).toEqual([2, ['granted', 'refused']])
+    const again = store.write(async tx => {
+      runs++
+      try {
+        tx.once('refused', charge('refused'))
+      } catch (error) {
+        if (runs === 3) throw Object.assign(new Error('a conflict', { cause: error }), { errno: '40001' })
+        throw error
+      }
+    })
+    await expect(again).rejects.toThrow('run 3')
+    expect([runs, charged]).toEqual([4, ['granted', 'refused', 'refused']])
+  })
+
   test('are refused when their connection is lost repeatedly; the next write is not', async () => {
     const store = await freshStore()
     const refused = store.write(async tx => {

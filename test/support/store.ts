@@ -54,6 +54,21 @@ export const freshStore = async (): Promise<Store & { path: string }> => {
 export const openBeside = (path: string): Promise<Store> =>
   isPostgres ? openPostgres({ url: path, connections: CONNECTIONS }) : openSqlite({ path })
 
+/** Makes each write of the store conflict once after its body. SQLite has no conflicts. */
+export const conflictOnce = (store: Store): void => {
+  const { write } = store
+  if (!isPostgres) return
+  store.write = body => {
+    let isFirst = true
+    return write(async tx => {
+      const value = await body(tx)
+      if (!isFirst) return value
+      isFirst = false
+      throw Object.assign(new Error('a conflict'), { errno: '40001' })
+    })
+  }
+}
+
 /** Opens a store with `users` users and `events` events (test/bench/fill.ts). The caller closes it. */
 export const filledStore = async (users: number, events: number): Promise<Store & { path: string }> => {
   const path = await temporaryDatabase()

@@ -11,8 +11,8 @@ import {
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { domainProblems, organizationById, rolesToGive } from '#src/directory/users/rules.ts'
 import { takenName, type UserRow } from '#src/directory/users/store.ts'
+import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
@@ -151,7 +151,7 @@ const send = async (context: Core, tx: Transaction, invitation: Invitation, toke
   const { id, delivery, email, organization_id, locale } = invitation
   if (delivery === 'link') return { invitation, url: invitationUrl(context, token) }
   if (!context.mail) throw conflict('This server sends no mail: set smtp_url and mail_from.')
-  chargeAdminMail(context, { organization_id, email: email ?? '' })
+  chargeAdminMail(context, tx, { organization_id, email: email ?? '', name: 'invitation' })
   const mail = { kind: 'invitation', organization_id, user_id: null, data: { invitation_id: id } } as const
   await enqueueMail(context, tx, mail, { locale })
   return { invitation }

@@ -3,8 +3,8 @@ import type { Caller, Core } from '#src/context.ts'
 import { requireOrganization, roleChange, throwProblems } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
+import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { writeAs } from '#src/http/guard.ts'
-import { chargeAdminMail } from '#src/http/rate-limits.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type UserId } from '#src/lib/ids.ts'
@@ -190,7 +190,7 @@ export const updateUser = (
 const approve = async (context: Core, tx: Transaction, user: UserRow, by: UserChangedBy): Promise<void> => {
   await recordUser(context, tx, by, 'user.approved', user)
   if (!context.mail) return
-  if (by.caller) chargeAdminMail(context, user)
+  if (by.caller) chargeAdminMail(context, tx, { ...user, name: `approved:${user.id}` })
   const { id: user_id, organization_id } = user
   const mail = { kind: 'registration_approved', user_id, organization_id } as const
   await enqueueMail(context, tx, mail, by.client_info)
@@ -210,7 +210,8 @@ export const notify = (
   { caller, client_info }: UserChangedBy,
   data: { email?: string; to?: string } = {},
 ): Promise<void> => {
-  if (caller && context.mail) chargeAdminMail(context, { ...user, email: data.to ?? user.email })
+  if (caller && context.mail)
+    chargeAdminMail(context, tx, { ...user, email: data.to ?? user.email, name: `${kind}:${user.id}` })
   return enqueueNotice(context, tx, kind, user, caller ? { locale: client_info.locale } : client_info, data)
 }
 

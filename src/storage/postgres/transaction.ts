@@ -2,12 +2,16 @@ import { isConflict, isLost } from '#src/storage/errors.ts'
 import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import type { Added } from '#src/storage/sums.ts'
 
+type Outcomes = Map<string, () => unknown>
+
 /** State of the current transaction. */
 export interface TransactionState {
   /** The first error from PostgreSQL, after which the transaction cannot be committed. */
   failure: unknown
   topics: Set<Topic>
   effects: (() => void)[]
+  /** Outcomes of the effects that run once in a write, by name. Each returns the result or throws. */
+  outcomes: Outcomes
   /** Statements that the body does not wait for. */
   sent: Promise<unknown>[]
   /** Amounts that `writeSums` adds at the end of the transaction. */
@@ -15,11 +19,12 @@ export interface TransactionState {
   savepoints: number
 }
 
-/** Returns the state of a transaction that has not begun. */
-export const begun = (): TransactionState => ({
+/** Returns the state of a transaction that has not begun. All attempts of a write share `outcomes`. */
+export const begun = (outcomes: Outcomes = new Map()): TransactionState => ({
   failure: undefined,
   topics: new Set(),
   effects: [],
+  outcomes,
   sent: [],
   added: [],
   savepoints: 0,
@@ -27,6 +32,17 @@ export const begun = (): TransactionState => ({
 
 /** Result of `later`. It is resolved already, because the body must not wait for the statement. */
 const SENT = Promise.resolve()
+
+const outcomeOf = <T>(effect: () => T): (() => T) => {
+  try {
+    const value = effect()
+    return () => value
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
+}
 
 /** Waits for the statements in `sent`. */
 export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
@@ -40,6 +56,11 @@ export const transactionOf = (
   Object.assign(queries, {
     changed: (topic: Topic) => void state.topics.add(topic),
     after: (effect: () => void) => void state.effects.push(effect),
+    once: <T>(name: string, effect: () => T): T => {
+      const outcome = state.outcomes.get(name) ?? outcomeOf(effect)
+      state.outcomes.set(name, outcome)
+      return outcome() as T
+    },
     later: (statement: Promise<unknown>) => {
       const settled = statement.catch(error => {
         state.failure ??= error

@@ -13,7 +13,7 @@ import type { Topic, Transaction } from '#src/storage/store.ts'
 import { writeSums } from '#src/storage/sums.ts'
 import { reserve, withTimeout } from './connect.ts'
 import { postgresQueries, type QueryResult } from './queries.ts'
-import { begun, settleSent, transactionOf } from './transaction.ts'
+import { begun, settleSent, type TransactionState, transactionOf } from './transaction.ts'
 
 /**
  * Time for retries of a write, and the longest pause between them, in ms. Clients wait for some seconds; a
@@ -122,8 +122,12 @@ const openWriter = (
   }
 
   /** Runs one attempt. Nothing is stored when it fails, unless the connection was lost during the commit. */
-  const attempt = async <T>(body: Body<T>, mode: Mode): Promise<Done<T> | Failed> => {
-    Object.assign(state, begun())
+  const attempt = async <T>(
+    body: Body<T>,
+    mode: Mode,
+    outcomes: TransactionState['outcomes'],
+  ): Promise<Done<T> | Failed> => {
+    Object.assign(state, begun(outcomes))
     let began: Promise<unknown> | undefined
     let ending = false
     try {
@@ -217,8 +221,9 @@ export const postgresWriter = (
     const end = performance.now() + RETRY_FOR
     let mode = first
     let lost = false
+    const outcomes = new Map()
     for (let tries = 1; ; tries++) {
-      const result: Done<T> | Failed = await writer.attempt(body, mode)
+      const result: Done<T> | Failed = await writer.attempt(body, mode, outcomes)
       if ('value' in result) return result
       const { error, cause, unsure, topics } = result as Failed
       // A unique violation may be the result of a conflict: a concurrent write may have committed a row that

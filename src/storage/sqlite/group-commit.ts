@@ -67,6 +67,8 @@ const openTransaction = (db: Database, queries: Queries) => {
   const tx: Transaction = Object.assign(queries, {
     changed: (topic: Topic) => void changed.add(topic),
     after: (effect: () => void) => void effects.push(effect),
+    // A body runs only once.
+    once: <T>(_: string, effect: () => T): T => effect(),
     later: (statement: Promise<unknown>) => statement as Promise<void>,
     add: (...call: Added) => void added.push(call),
     nested: async <T>(body: () => Promise<T>): Promise<T> => {
