@@ -151,6 +151,12 @@ const withoutStatement = async (attestationObject: string): Promise<string> => {
 }
 
 /**
+ * Maximum length of a credential id in base64url (1,023 bytes). PostgreSQL cannot index a much longer one.
+ * https://www.w3.org/TR/webauthn-3/#credential-id
+ */
+const MAX_CREDENTIAL_ID = 1_364
+
+/**
  * Verifies a registration for this challenge. Returns the new passkey, or undefined for an invalid answer.
  * With `alone`, user verification is required, because the passkey replaces both password and second factor.
  */
@@ -176,6 +182,7 @@ export const verifyRegistration = async (
   const { registrationInfo } = await verify().catch(() => ({ registrationInfo: undefined }))
   if (!registrationInfo) return undefined
   const { aaguid, credential, credentialDeviceType } = registrationInfo
+  if (credential.id.length > MAX_CREDENTIAL_ID) return undefined
   return {
     type: 'passkey',
     name: makerOf(aaguid),

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
 import {
   codeOf,
@@ -38,6 +40,19 @@ const steal = (from: Browser): Browser => {
   for (const [name, value] of from.cookies) if (name.includes('login')) thief.cookies.set(name, value)
   return thief
 }
+
+test.each([
+  [1_023, 200, 1],
+  [1_024, 400, 0],
+  [3_000, 400, 0],
+])('a passkey whose id has %d bytes gets %d', async (length, status, added) => {
+  const user = await newUser()
+  const browser = openBrowser(app)
+  const passkey = newPasskey(undefined, undefined, randomBytes(length))
+  const { page } = await enrolPasskey(browser, await openEnrolment(browser, user.username), passkey)
+  expect(page.status).toBe(status)
+  expect(await factorsOf(user)).toHaveLength(added)
+})
 
 describe('a login adds no factor without fresh authentication', () => {
   test.each(['2', 'phr'])('when a client asks for acr_values=%s', async acr_values => {

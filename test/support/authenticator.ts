@@ -22,9 +22,9 @@ const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(da
 export const newPasskey = (
   origin = 'http://localhost:8080',
   aaguid = '00000000-0000-0000-0000-000000000000',
+  id = randomBytes(32),
 ) => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const id = randomBytes(32)
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
   let user_handle = ''
   let counter = 0
