@@ -25,9 +25,9 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
  * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts even if it cannot write to
  * the data directory. In that case the addresses are not stored.
  */
-export const rememberStart = (config: Config, port: number): void => {
+export const rememberStart = (config: Config, port: number, version = VERSION_LINE): void => {
   const file = fileOf(config.data_dir)
-  const started: LastStart = { url: config.url, local_url: localUrl(config, port), version: VERSION_LINE }
+  const started: LastStart = { url: config.url, local_url: localUrl(config, port), version }
   try {
     writeFileSync(`${file}.new`, `${JSON.stringify(started, null, 2)}\n`, { mode: 0o600 })
     renameSync(`${file}.new`, file)

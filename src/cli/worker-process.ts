@@ -1,8 +1,6 @@
 import type { Subprocess } from 'bun'
 import { SECOND } from '#src/lib/duration.ts'
-import { installedProgram } from '#src/lib/program.ts'
-import type { Ready } from './server.ts'
-import type { FromWorker, ToWorker } from './worker.ts'
+import type { FromWorker, ReadyWorker, ToWorker } from './worker.ts'
 
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
@@ -15,7 +13,7 @@ const METRICS_WAIT = SECOND
 /** A running worker, as its supervisor sees it. */
 export interface WorkerProcess {
   /** Rejects when the process ends before it answers requests. */
-  ready: Promise<Ready>
+  ready: Promise<ReadyWorker>
   /** Resolves to the exit code. */
   exited: Promise<number>
   /** Returns the worker's metrics; an empty text when they do not arrive in time. */
@@ -24,10 +22,12 @@ export interface WorkerProcess {
   end(): Promise<void>
 }
 
-/** Duties that only one of the workers has. */
+/** The program of a worker, and duties that only one of the workers has. */
 export interface WorkerRole {
   /** True when the worker applies the seed file and makes the set-up link. */
   isFirst: boolean
+  /** Command that starts the program. */
+  program: readonly string[]
   /**
    * True when the worker upgrades an older schema of the database. If false, the start fails when the schema
    * is older.
@@ -43,13 +43,20 @@ interface WorkerOptions extends WorkerRole {
   allMetrics(): Promise<string>
 }
 
-/** Starts a worker of this program. */
-export const startWorker = ({ isFirst, upgrades, port, file, allMetrics }: WorkerOptions): WorkerProcess => {
-  const ready = Promise.withResolvers<Ready>()
+/** Starts a worker. */
+export const startWorker = ({
+  program,
+  isFirst,
+  upgrades,
+  port,
+  file,
+  allMetrics,
+}: WorkerOptions): WorkerProcess => {
+  const ready = Promise.withResolvers<ReadyWorker>()
   const asked: ((text: string) => void)[] = []
   const child: Subprocess = Bun.spawn(
     [
-      ...[...installedProgram, 'worker'],
+      ...[...program, 'worker'],
       ...(isFirst ? ['--first'] : []),
       ...(upgrades ? ['--upgrade'] : []),
       ...(file ? ['--config', file] : []),

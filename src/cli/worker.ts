@@ -1,9 +1,13 @@
 import { loadConfig } from '#src/config.ts'
+import { VERSION_LINE } from '#src/lib/version.ts'
 import { type Ready, serveAlone } from './server.ts'
+
+/** Facts about a worker that has started, with its version (`VERSION_LINE`). */
+export type ReadyWorker = Ready & { version: string }
 
 /** Message of a worker to its supervisor. */
 export type FromWorker =
-  | { type: 'ready'; ready: Ready }
+  | { type: 'ready'; ready: ReadyWorker }
   /** Answer to `collect`: the metrics of this worker. */
   | { type: 'metrics'; text: string }
   /** Asks for the metrics of all workers, because this worker got a request for `/metrics`. */
@@ -24,7 +28,7 @@ export const worker = (options: { config?: string; first?: boolean; upgrade?: bo
   return serveAlone(loadConfig(process.env, options.config), {
     isFirst: options.first ?? false,
     upgrades: options.upgrade ?? false,
-    onReady: ready => tell({ type: 'ready', ready }),
+    onReady: ready => tell({ type: 'ready', ready: { ...ready, version: VERSION_LINE } }),
     metrics: own => {
       const waiting: ((text: string) => void)[] = []
       process.on('message', (message: ToWorker) => {

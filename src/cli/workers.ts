@@ -3,10 +3,12 @@ import { type Config, ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { joinMetrics } from '#src/lib/metrics.ts'
+import { installedProgram, runningProgram } from '#src/lib/program.ts'
 import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'
 import { openLog } from './log.ts'
-import { announce, type Ready, stopSignal, tellServiceManager } from './server.ts'
+import { announce, stopSignal, tellServiceManager } from './server.ts'
+import type { ReadyWorker } from './worker.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
@@ -31,14 +33,15 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const { log, flush, close } = await openLog(config.log_level, true)
   const port = freePort(config)
   const pool = openPool(log, role => startWorker({ ...role, port, file, allMetrics: () => pool.metrics() }))
+  const remember = ({ url, version }: ReadyWorker) => rememberStart({ ...config, url }, port, version)
   const stopped = stopSignal()
   const started = Promise.withResolvers<void>()
   let replacing = started.promise
   process.on('SIGHUP', () => {
-    replacing = replacing.then(pool.replace)
+    replacing = replacing.then(pool.replace).then(first => first && remember(first))
   })
   /** Resolves when all workers have started; to undefined when they are stopped before. */
-  const startAll = async (): Promise<Ready | undefined> => {
+  const startAll = async (): Promise<ReadyWorker | undefined> => {
     const first = pool.start(1)
     const ready = await first.ready.catch(() => undefined)
     if (pool.isStopping()) return undefined
@@ -53,7 +56,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const ready = await Promise.race([startAll(), stopped])
   if (ready) {
     started.resolve()
-    rememberStart({ ...config, url: ready.url }, port)
+    remember(ready)
     if (!movesConnections())
       log.info(
         { event: 'config' },
@@ -75,6 +78,8 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
 const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
+  /** Until the workers are replaced, one that is started again has the version of the others. */
+  let program: () => readonly string[] = runningProgram
 
   /**
    * Starts the worker again each time it ends, until `replace` puts another in its place or the pool stops.
@@ -89,41 +94,44 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       log.error({ event: 'worker', worker: number, code, ms: wait }, 'a worker ended and is started again')
       await Bun.sleep(wait)
       if (isStopping || workers.get(number) !== current) return
-      current = startOne({ isFirst: false, upgrades: false })
+      current = startOne({ program: program(), isFirst: false, upgrades: false })
       workers.set(number, current)
     }
   }
   return {
     start: (number: number): WorkerProcess => {
       const isFirst = number === 1
-      const worker = startOne({ isFirst, upgrades: isFirst })
+      const worker = startOne({ program: program(), isFirst, upgrades: isFirst })
       void keep(number, worker)
       return worker
     },
     /**
      * Replaces the workers one by one. Stops at the first new worker that does not start, so that the old
-     * ones go on answering.
+     * ones go on answering. Resolves to the first new worker when all were replaced.
      */
-    replace: async (): Promise<void> => {
+    replace: async (): Promise<ReadyWorker | undefined> => {
+      let first: ReadyWorker | undefined
       for (const number of [...workers.keys()]) {
         // No new worker upgrades the schema, because the old workers still need the old schema.
-        const next = startOne({ isFirst: number === 1, upgrades: false })
-        const isReady = await next.ready.then(
-          () => true,
-          () => false,
-        )
-        if (isStopping) return next.end()
-        if (!isReady)
-          return log.error(
-            { event: 'worker', worker: number },
-            'the new worker did not start; the old ones stay',
-          )
+        const next = startOne({ program: installedProgram, isFirst: number === 1, upgrades: false })
+        const ready = await next.ready.catch(() => undefined)
+        if (isStopping) {
+          await next.end()
+          return undefined
+        }
+        if (!ready) {
+          log.error({ event: 'worker', worker: number }, 'the new worker did not start; the old ones stay')
+          return undefined
+        }
+        first ??= ready
         // The old worker is read only now, because `keep` may have restarted it while the new one started.
         const old = workers.get(number)
         void keep(number, next)
         await old?.end()
       }
+      program = () => installedProgram
       log.info({ event: 'worker', workers: workers.size }, 'all workers were replaced')
+      return first
     },
     metrics: async (): Promise<string> =>
       joinMetrics(

@@ -1,4 +1,4 @@
-import { readlinkSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 
 const source = import.meta.dir.startsWith('/$bunfs') ? [] : [join(import.meta.dir, '../main.ts')]
@@ -13,12 +13,10 @@ export const installedProgram: readonly string[] = [process.execPath, ...source]
  * https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
  */
 export const runningExecutable = (): string => {
-  const running = `/proc/${process.pid}/exe`
-  try {
-    return readlinkSync(running) === process.execPath ? process.execPath : running
-  } catch {
-    return process.execPath
-  }
+  const link = `/proc/${process.pid}/exe`
+  const [running, installed] = [link, process.execPath].map(path => statSync(path, { throwIfNoEntry: false }))
+  const isReplaced = running && (running.ino !== installed?.ino || running.dev !== installed.dev)
+  return isReplaced ? link : process.execPath
 }
 
 /** Returns the command that starts {@link runningExecutable}. */

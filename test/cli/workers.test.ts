@@ -1,10 +1,10 @@
 /** Tests several processes of the executable behind one port, on PostgreSQL. */
 import { expect, test } from 'bun:test'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
+import { EXECUTABLE, gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
@@ -156,6 +156,46 @@ testOnPostgres(
     server.signal('SIGKILL')
     await until(() => !before.some(isAlive))
     await sql.close()
+    await drop()
+  },
+  60_000,
+)
+
+testOnPostgres(
+  'RUN-51 after an upgrade a worker that ends is started again from the old executable, until SIGHUP',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const version = (await gatehouse(['--version'])).stdout.trim()
+    const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'gatehouse')
+    copyFileSync(EXECUTABLE, path)
+    const env = { GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' }
+    const server = await serveExecutable(env, undefined, path)
+    const install = (write: (file: string) => void) => {
+      write(`${path}.new`)
+      renameSync(`${path}.new`, path)
+    }
+    install(file => writeFileSync(file, '#!/bin/sh\nexit 1\n', { mode: 0o755 }))
+    const before = await workersOf(server)
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    await until(async () => (await workersOf(server)).filter(pid => !before.includes(pid)).length === 2)
+    const isReady = async () => (await fetch(`${server.url}/readyz`).catch(() => undefined))?.status === 200
+    await until(isReady)
+    const provider = { type: 'saml', alias: 'new', name: 'New', metadata_xml: '<a/>' }
+    const { status, body } = await server.admin('POST', '/identity-providers', provider)
+    expect([status, body.details[0].message]).toEqual([422, 'The metadata contains no identity provider.'])
+
+    const started = join(server.data_dir, 'server.json')
+    const state = JSON.parse(readFileSync(started, 'utf8'))
+    writeFileSync(started, JSON.stringify({ ...state, version: 'an older version' }))
+    server.signal('SIGHUP')
+    await until(() => server.output().includes('the old ones stay'))
+    expect(JSON.parse(readFileSync(started, 'utf8')).version).toBe('an older version')
+    install(file => copyFileSync(EXECUTABLE, file))
+    server.signal('SIGHUP')
+    await until(() => server.output().includes('all workers were replaced'))
+    await until(() => JSON.parse(readFileSync(started, 'utf8')).version === version)
+    expect(JSON.parse(readFileSync(started, 'utf8'))).toEqual({ ...state, version })
+    expect(await stop(server)).toBe(0)
     await drop()
   },
   60_000,
