@@ -1,4 +1,4 @@
-import { type AnyColumn, and, asc, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, desc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import { visibleEvents } from './list-store.ts'
@@ -102,6 +102,25 @@ export const settledSeq = async (store: Store): Promise<number> => {
   if (xmin === xmax) horizon.seq = seq
   else horizon.next ??= { seq, before: xmax }
   return horizon.seq
+}
+
+/**
+ * Returns true when events from before `time` are not settled: a transaction that began before them is still
+ * open. On PostgreSQL it may belong to any database of the server.
+ */
+export const areEventsHeld = async (q: Queries, time: number): Promise<boolean> => {
+  if (q.engine === 'sqlite') return false
+  const { events } = q.tables
+  // The column `xmin` has the id of the transaction that stored the event. `age` compares ids of 32 bits.
+  const [row] = await q
+    .select({
+      held: sql<boolean>`age(${events}.xmin) < age(pg_snapshot_xmin(pg_current_snapshot())::xid)`,
+    })
+    .from(events)
+    .where(lt(events.timestamp, time))
+    .orderBy(desc(events.timestamp))
+    .limit(1)
+  return row?.held ?? false
 }
 
 /**

@@ -2,11 +2,12 @@ import { readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { latestEvent } from '#src/audit/store.ts'
+import { areEventsHeld } from '#src/audit/stream-store.ts'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
 import { offersEmailCodes, offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
-import { DAY } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
 import { iso } from '#src/lib/text.ts'
 import { VERSION } from '#src/lib/version.ts'
@@ -153,8 +154,12 @@ const themes: Check = ({ config, withStore }) =>
     return findings.length > 0 ? warn(findings.join('; ')) : ok('all themes in use exist')
   })
 
-const webhooks: Check = ({ withStore }) =>
+const HELD =
+  'webhooks and event streams wait, because a transaction has been open for more than a minute in some database of the PostgreSQL server: pg_stat_activity and pg_prepared_xacts show it'
+
+const webhooks: Check = ({ now, withStore }) =>
   withStore(async store => {
+    if (await store.read(q => areEventsHeld(q, now - MINUTE))) return warn(HELD)
     const names = await store.read(q => troubledWebhooks(q, NAMED))
     return names.length === 0
       ? ok('no webhook fails')

@@ -2,10 +2,14 @@ import { expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SQL } from 'bun'
+import { settledSeq } from '#src/audit/stream-store.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
+import { isPostgres } from '#test/support/store.ts'
 
 const findingOf = (body: Json, name: string): Json => body.data.find((each: Json) => each.name === name)
 
@@ -41,6 +45,32 @@ test('RUN-38 the checks of doctor are made by the server itself, and again after
   })
   expect(await app.events()).toEqual([])
 })
+
+if (isPostgres)
+  test('RUN-38 a transaction of another database that holds the events back is found after a minute', async () => {
+    const app = await startApp()
+    const other = await temporaryPostgres(true)
+    const sql = new SQL({ url: other.url, max: 1 })
+    const webhooks = async () => {
+      const finding = findingOf((await app.admin('GET', '/health')).body, 'webhooks')
+      app.clock.advance(2 * MINUTE)
+      return finding
+    }
+    await sql.unsafe('BEGIN; SELECT pg_current_xact_id()')
+    await app.admin('POST', '/roles', { name: 'held', description: '', permissions: [] })
+    const settled = await settledSeq(app.context.store)
+    expect(await webhooks()).toMatchObject({ state: 'ok' })
+    expect(await settledSeq(app.context.store)).toBe(settled)
+    expect(await webhooks()).toMatchObject({
+      state: 'warn',
+      text: expect.stringMatching(/^webhooks and event streams wait, .* pg_prepared_xacts show it$/),
+    })
+    await sql.unsafe('COMMIT')
+    expect(await settledSeq(app.context.store)).toBeGreaterThan(settled)
+    expect(await webhooks()).toMatchObject({ state: 'ok' })
+    await sql.close()
+    await other.drop()
+  })
 
 test('RUN-38 a clock that was set back is found at once, whichever of the two times was wrong', async () => {
   const app = await startApp()
