@@ -43,8 +43,24 @@ interface WorkerOptions extends WorkerRole {
   allMetrics(): Promise<string>
 }
 
+/** A worker whose program cannot be run, such as while a package manager replaces it. */
+const notRun = (error: unknown): WorkerProcess => {
+  const ready = Promise.reject(error)
+  ready.catch(() => {})
+  // 127 is the code with which a shell reports such a program.
+  return { ready, exited: Promise.resolve(127), metrics: async () => '', end: async () => {} }
+}
+
 /** Starts a worker. */
-export const startWorker = ({
+export const startWorker = (options: WorkerOptions): WorkerProcess => {
+  try {
+    return spawnWorker(options)
+  } catch (error) {
+    return notRun(error)
+  }
+}
+
+const spawnWorker = ({
   program,
   isFirst,
   upgrades,

@@ -114,13 +114,14 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       for (const number of [...workers.keys()]) {
         // No new worker upgrades the schema, because the old workers still need the old schema.
         const next = startOne({ program: installedProgram, isFirst: number === 1, upgrades: false })
-        const ready = await next.ready.catch(() => undefined)
+        const ready = await next.ready.catch((error: Error) => error)
         if (isStopping) {
           await next.end()
           return undefined
         }
-        if (!ready) {
-          log.error({ event: 'worker', worker: number }, 'the new worker did not start; the old ones stay')
+        if (ready instanceof Error) {
+          const said = { event: 'worker', worker: number, reason: ready.message }
+          log.error(said, 'the new worker did not start; the old ones stay')
           return undefined
         }
         first ??= ready

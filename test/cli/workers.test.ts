@@ -1,6 +1,6 @@
 /** Tests several processes of the executable behind one port, on PostgreSQL. */
 import { expect, test } from 'bun:test'
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -190,6 +190,9 @@ testOnPostgres(
     server.signal('SIGHUP')
     await until(() => server.output().includes('the old ones stay'))
     expect(JSON.parse(readFileSync(started, 'utf8')).version).toBe('an older version')
+    rmSync(path)
+    server.signal('SIGHUP')
+    await until(() => /no such file.*the old ones stay/.test(server.output()))
     install(file => copyFileSync(EXECUTABLE, file))
     server.signal('SIGHUP')
     await until(() => server.output().includes('all workers were replaced'))
