@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { createVerifier } from '#src/resource-server/index.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import type { Json } from '#test/support/app.ts'
@@ -84,6 +84,30 @@ test('the CI job runs, and fails when a check fails', async () => {
   ])
 }, 60_000)
 
+test.each([
+  ['README.md', /\| a service that calls an API \| `([^`]+)` \|/],
+  ['service-to-service.ts', /`(gatehouse exec [^`]+)`/],
+])(
+  'the command of %s for a service that calls an API runs',
+  async (file, row) => {
+    const [, command = ''] = row.exec(await Bun.file(join(folder, file)).text()) ?? []
+    const { code, output } = await run(['sh', '-c', command], { PORT: await freePort() })
+    expect([code, output]).toEqual([0, expect.stringContaining('there are now 2')])
+  },
+  30_000,
+)
+
+test('a service that an API refuses ends with an error', async () => {
+  await using server = await startGatehouse()
+  const env = { SERVICE_URL: server.url, SERVICE_CLIENT_ID: server.client_id }
+  await using api = await listening('elysia-api.ts', env)
+  const command = ['gatehouse', 'exec', '--', 'bun', 'service-to-service.ts']
+  expect(await run(command, { ORDERS_URL: api.url })).toEqual({
+    code: 1,
+    output: expect.stringContaining(`${api.url} answered 401`),
+  })
+}, 30_000)
+
 test('a service calls another with client credentials', async () => {
   await using server = await startGatehouse()
   const env = {
@@ -158,6 +182,17 @@ describe('files for other programs', () => {
 
   test('the compose file: its server starts with these arguments, is healthy, and its tokens are valid where its API checks them', async () => {
     const { services } = await read('docker-compose.yml')
+    const { working_dir, volumes, command } = services.api
+    const [mounted = '', at = ''] = volumes[0].split(':')
+    // The container sees the mounted folder only.
+    const root = join(folder, mounted)
+    const script = join(root, working_dir.replace(at, ''), command.split(' ')[1])
+    expect(existsSync(script)).toBe(true)
+    const { imports } = new Bun.Transpiler({ loader: 'ts' }).scan(await Bun.file(script).text())
+    const outside = imports
+      .map(({ path }) => relative(root, Bun.resolveSync(path, dirname(script))))
+      .filter(path => path.startsWith('..'))
+    expect([imports.length, outside]).toEqual([3, []])
     const [, , , ...args] = services.gatehouse.command.split(' ')
     await using server = await startDev(args)
     const { local_url, control_token } = server.ready

@@ -1,6 +1,6 @@
 /**
- * A service that calls another service on its own behalf: `ORDERS_URL=http://… gatehouse exec -- bun
- * service-to-service.ts`.
+ * A service that calls another service on its own behalf. Both must use the same server:
+ * `gatehouse exec -- ./service-to-service.sh bun elysia-api.ts`.
  */
 import { createServiceClient } from '@gatehouse/resource-server/client'
 
@@ -17,12 +17,18 @@ const orders = createServiceClient({
   scopes: ['read', 'write'],
 })
 
-const created = await orders.fetch(`${ORDERS_URL}/orders`, {
+const call = async (init?: RequestInit): Promise<unknown> => {
+  const answer = await orders.fetch(`${ORDERS_URL}/orders`, init)
+  if (!answer.ok) throw new Error(`${ORDERS_URL} answered ${answer.status}: ${await answer.text()}`)
+  return answer.json()
+}
+
+const created = await call({
   method: 'POST',
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({ item: 'A second book' }),
 })
-console.log('created', await created.json())
+console.log('created', created)
 
-const list = await orders.fetch(`${ORDERS_URL}/orders`)
-console.log('there are now', ((await list.json()) as unknown[]).length)
+const list = (await call()) as unknown[]
+console.log('there are now', list.length)
