@@ -121,11 +121,16 @@ const scheme: Check = ({ config, now }) => {
     const until = `this server terminates TLS; its certificate expires at ${iso(certificate.expires_at)}`
     return left < 0 ? fail(until) : left < CERTIFICATE_LEFT ? warn(until) : ok(until)
   }
-  return config.trusted_proxies.length > 0
-    ? ok('a trusted proxy terminates TLS')
-    : warn(
-        'a proxy terminates TLS, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
+  const { host, trusted_proxies } = config
+  if (trusted_proxies.length === 0)
+    return warn(
+      'a proxy terminates TLS, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
+    )
+  return trusted_proxies.every(isLocalHost) && !isLocalHost(host)
+    ? warn(
+        `a proxy on this machine terminates TLS, but other machines may connect to ${host}, over plain http: set host to 127.0.0.1`,
       )
+    : ok('a trusted proxy terminates TLS')
 }
 
 const mail: Check = async ({ config: { smtp_url, mail_from }, withStore }) => {

@@ -106,6 +106,20 @@ test('RUN-38 plain http on localhost is safe only while no other machine can con
   })
 })
 
+test('RUN-38 a proxy on this machine is passed by nobody only while no other machine can connect', async () => {
+  const url = 'https://id.example.com'
+  const schemeAt = async (host: string, ...trusted_proxies: string[]) =>
+    findingOf((await (await startApp({ url, host, trusted_proxies })).admin('GET', '/health')).body, 'scheme')
+  const safe = { name: 'scheme', state: 'ok', text: 'a trusted proxy terminates TLS' }
+  expect(await schemeAt('127.0.0.1', '127.0.0.1', '::1')).toEqual(safe)
+  expect(await schemeAt('::', '192.0.2.1')).toEqual(safe)
+  expect(await schemeAt('::', '127.0.0.1', '::1')).toEqual({
+    name: 'scheme',
+    state: 'warn',
+    text: 'a proxy on this machine terminates TLS, but other machines may connect to ::, over plain http: set host to 127.0.0.1',
+  })
+})
+
 test('RUN-38 the limit of open files is not checked where the system does not show it', async () => {
   const platform = Object.getOwnPropertyDescriptor(process, 'platform') ?? {}
   const app = await startApp()

@@ -41,6 +41,11 @@ test('every metric that the dashboard uses exists', async () => {
 
 test('proxies forward the client address, and keep the metrics private', () => {
   for (const name of ['nginx.conf', 'Caddyfile', 'traefik.yaml']) expect(text(name)).toContain('/metrics')
+  for (const name of ['nginx.conf', 'Caddyfile', 'traefik.yaml'])
+    expect([name, text(name).split('\n').slice(0, 2).join(' ')]).toEqual([
+      name,
+      expect.stringMatching(/GATEHOUSE_TRUSTED_PROXIES=127\.0\.0\.1 {2}GATEHOUSE_HOST=127\.0\.0\.1/),
+    ])
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
   const { services } = parse(text('traefik.yaml')).http
   expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
@@ -55,12 +60,14 @@ test('the service manager restarts a server as often as it takes until PostgreSQ
   }
 })
 
-test('the image and the unit run as nobody, and the unit requests no capability', () => {
+test('the image and the unit run as an unprivileged user, and the unit requests no capability', () => {
   expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
   const unit = text('gatehouse.service')
   for (const line of [
     'Type=notify',
-    'DynamicUser=yes',
+    // A user that exists without the service, so that files with secrets can be readable for it alone.
+    'User=gatehouse',
+    'Group=gatehouse',
     'CapabilityBoundingSet=',
     'NoNewPrivileges=yes',
     'ProtectSystem=strict',
