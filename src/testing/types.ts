@@ -31,6 +31,10 @@ export interface SeedUser extends OfOrganization {
   password?: string | { env: string }
   /** A PHC string of argon2, or a bcrypt hash. */
   password_hash?: string
+  /** A picture as a data URI; null removes it. */
+  picture?: string | null
+  /** For new users only, instead of a password: mails a link for choosing one. */
+  invite?: 'mail'
 }
 
 /** A client of a seed. */
@@ -57,6 +61,12 @@ export interface SeedClient extends OfOrganization {
   access_token_signed_response_alg?: SigningAlg | null
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
+  /** Names of roles and groups; only people with one of them may use the client. */
+  allowed_roles?: string[]
+  allowed_groups?: string[]
+  /** Further claims of tokens and userinfo: paths by name. */
+  claims?: Record<string, string | { from: string; scope: string }>
+  attributes?: Record<string, unknown>
   /** A picture as a data URI. */
   logo?: string | null
   client_uri?: string | null
@@ -69,8 +79,8 @@ export interface SeedClient extends OfOrganization {
 }
 
 /**
- * Initial data of a server. `gatehouse openapi --seed-schema` prints the complete schema, identity providers
- * included.
+ * Initial data of a server. `gatehouse openapi --seed-schema` prints the complete schema, with APIs, identity
+ * providers and webhooks.
  */
 export interface Seed {
   organizations?: {
@@ -95,7 +105,9 @@ export interface Seed {
     members?: string[]
   } & OfOrganization)[]
   clients?: SeedClient[]
+  apis?: object[]
   identity_providers?: object[]
+  webhooks?: object[]
 }
 
 /** Name of an invalid token that the server mints for tests. */

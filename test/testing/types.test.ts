@@ -24,8 +24,21 @@ import type { KeyState as ServersKey } from '#src/tokens/manual-keys.ts'
 /** Checks at compile time that the public types of `testing` match the types of the server. */
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : never
 
+/** An entry of a section that the public type describes field by field. */
+type Entry<S, Name extends keyof S> = NonNullable<S[Name]> extends readonly (infer E)[] ? E : never
+
 const checks: true[] = [
-  true satisfies Fits<Omit<Seed, 'organizations' | 'identity_providers' | 'roles'>, SeedInput>,
+  true satisfies Fits<Pick<Seed, 'users' | 'groups' | 'clients'>, SeedInput>,
+  true satisfies Fits<Exclude<keyof SeedInput, '$schema'>, keyof Seed>,
+  true satisfies Fits<keyof Entry<SeedInput, 'organizations'>, keyof Entry<Seed, 'organizations'>>,
+  true satisfies Fits<keyof Entry<SeedInput, 'roles'>, keyof Entry<Seed, 'roles'>>,
+  true satisfies Fits<keyof Entry<SeedInput, 'users'>, keyof Entry<Seed, 'users'>>,
+  true satisfies Fits<keyof Entry<SeedInput, 'groups'>, keyof Entry<Seed, 'groups'>>,
+  // A test gives `client_secret`; the hash is for files that are kept.
+  true satisfies Fits<
+    Exclude<keyof Entry<SeedInput, 'clients'>, 'client_secret_hash'>,
+    keyof Entry<Seed, 'clients'>
+  >,
   true satisfies Fits<Omit<MintOptions, 'claims'>, MintInput>,
   true satisfies Fits<Fault, z.input<typeof ServersFault>>,
   true satisfies Fits<ServersEvent, AuditEvent>,
