@@ -106,7 +106,7 @@ export const refusals: Record<number, Refusal> = {
   429: {
     name: 'RateLimited',
     description:
-      'Too many mails for this mailbox or organization, too many open streams, or too many tests of connections.',
+      'Too many mails for this mailbox or organization, too many open streams, too many tests of connections, or too many calls to addresses that administrators choose.',
     header: 'retry-after',
   },
   503: {

@@ -8,8 +8,9 @@ import { serverProgramFor } from '#src/console/app/server-program.ts'
 import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import type { Json } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
 import { EXECUTABLE, gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
-import { addUser } from '#test/support/people.ts'
+import { addUser, signIn } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 
 const scriptsOf = (language: string) =>
@@ -125,7 +126,7 @@ test('each client of "Connect an application" is registered by its command', asy
   )
 }, 30_000)
 
-test('the first call and the script of the admin API run unchanged', async () => {
+test('the first call and the script of the admin API run unchanged, and then the code flow by hand', async () => {
   await using server = await serveExecutable()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   symlinkSync(EXECUTABLE, join(folder, 'gatehouse'))
@@ -148,5 +149,24 @@ test('the first call and the script of the admin API run unchanged', async () =>
   expect(client).toMatchObject({ client_id: 'kiosk', type: 'public' })
   expect(users.data.map(({ username }: { username: string }) => username)).toEqual(['alice'])
   expect(events.data).toHaveLength(2)
+  const [flow = ''] = scripts.flatMap(({ subject, text }) => (subject === 'clients' ? [text] : []))
+  const [before = '', after = ''] = flow.split(/^# Open it.*\n(?:#.*\n)+/m)
+  const started = `${before}echo $VERIFIER`
+  const [url = '', verifier = ''] = (await Bun.$`sh -c ${started}`.env({ ...env, BASE: server.url }).text())
+    .trim()
+    .split('\n')
+  const browser = openBrowser(remote(server))
+  const page = await signIn(
+    browser,
+    await browser.get(url.replace(server.url, '')),
+    'alice',
+    'Correct-Horse-7',
+  )
+  const allowed = await browser.follow(await browser.submit(page, { decision: 'approve' }))
+  const code = new URL(allowed.location ?? '').searchParams.get('code') ?? ''
+  const redeemed = await Bun.$`sh -c ${after}`
+    .env({ ...env, BASE: server.url, CODE: code, VERIFIER: verifier })
+    .json()
+  expect(redeemed).toMatchObject({ token_type: 'Bearer', scope: 'openid profile' })
   rmSync(folder, { recursive: true })
 })

@@ -1,5 +1,6 @@
 /** Tests that the tables of the guide list exactly the names that the code has. */
 import { expect, test } from 'bun:test'
+import { adminRoutes } from '#src/admin/routes.ts'
 import { AuditEvent } from '#src/audit/schema.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import { settings } from '#src/config.ts'
@@ -10,16 +11,25 @@ import { Settings } from '#src/directory/organizations/schema.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import { type Block, type Inline, plain } from '#src/guide/tree.ts'
 import { expand, permissions } from '#src/lib/permission.ts'
+import { accessTokenClaims, userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import { startApp } from '#test/support/app.ts'
 
 const pages = guideSections.flatMap(section => section.pages)
 const blocksOf = (subject: string): Block[] => pages.find(page => page.subject === subject)?.blocks ?? []
 
+const codesOf = (parts: Inline[]): string[] =>
+  parts.flatMap(part => (part.type === 'code' ? [part.text] : []))
+/** Returns the paragraphs of a page, each with its code spans. */
+const paragraphsOf = (subject: string) =>
+  blocksOf(subject).flatMap(block =>
+    block.type === 'paragraph' ? [{ text: plain(block.text), codes: codesOf(block.text) }] : [],
+  )
+
 /** Returns the code spans of each cell, row by row, from the tables with this heading on a page. */
 const tables = (subject: string, heading: string): string[][][] => {
-  const codes = (cell: Inline[]) => cell.flatMap(part => (part.type === 'code' ? [part.text] : []))
   return blocksOf(subject).flatMap(block =>
     block.type === 'table' && plain(block.head[0] ?? []) === heading
-      ? block.rows.map(row => row.map(codes))
+      ? block.rows.map(row => row.map(codesOf))
       : [],
   )
 }
@@ -50,6 +60,65 @@ test('event types', () => {
     types.flatMap(type => events.map(event => `${type}${event}`)),
   )
   expect(named.sort()).toEqual([...eventTypes].sort())
+})
+
+test('each change of the server is recorded under a name that the page of events has', async () => {
+  const sources = await Promise.all(
+    [...new Bun.Glob('src/{operations,tokens}/**/*.ts').scanSync()].map(path => Bun.file(path).text()),
+  )
+  const recorded = sources.flatMap(text => text.match(/type: 'admin\.settings_changed'/g) ?? [])
+  expect(firsts('events', 'target_id')).toHaveLength(recorded.length)
+  const actions = sources
+    .filter(text => text.includes("'admin.settings_changed'") || text.includes('recordKeyChange('))
+    .flatMap(text => [...text.matchAll(/\{ action: '(\w+)'/g)].map(([, action = '']) => action))
+  const named = tables('events', 'target_id').flatMap(([, codes = []]) => codes)
+  expect(named.sort()).toEqual(['action', 'fields', ...actions].sort())
+})
+
+test('calls that need a recent login, besides deletions', async () => {
+  const told = {
+    createClient: 'show a secret',
+    createInitialAccessToken: 'show a secret',
+    regenerateClientSecret: 'show a secret',
+    createWebhook: 'change a webhook',
+    updateWebhook: 'change a webhook',
+    rotateWebhookSecret: 'change a webhook',
+    replayWebhook: 'change a webhook',
+    resetUserPassword: 'the reset of a password',
+    createSignInLink: 'a sign-in link',
+    rotateKeys: 'the rotation of keys',
+    startBackup: 'the start of a backup',
+  }
+  const fresh = adminRoutes((await startApp()).context)
+    .filter(({ method, fresh }) => fresh && method !== 'DELETE')
+    .map(({ id }) => id)
+  expect(fresh.sort()).toEqual(Object.keys(told).sort())
+  const text = paragraphsOf('console')
+    .map(({ text }) => text)
+    .join(' ')
+  for (const words of Object.values(told)) expect(text.replace(/\s+/g, ' ')).toContain(words)
+})
+
+test('the claims of the user that each token has', () => {
+  const user = {
+    ...{ id: 'usr_a', organization_id: 'org_a', username: 'ada', email: 'ada@example.com' },
+    ...{ email_verified: true, first_name: 'Ada', last_name: 'Doe', updated_at: 1, attributes: {} },
+  }
+  const issued = { issuer: 'https://id.example.com', issued_at: 0, expires_at: 1, client_id: 'web' }
+  const claims = accessTokenClaims({ ...issued, jti: 'a', scopes: [], user, roles: [], session_id: 'sess_a' })
+  const personal = Object.keys(userinfoClaims(user, ['profile', 'email'])).filter(
+    name => name !== 'sub' && name in claims,
+  )
+  const scopes = ['profile', 'email', 'phone', 'address']
+  const told = paragraphsOf('claims').find(({ text }) => text.startsWith(scopes.slice(0, 3).join(', ')))
+  expect(told?.codes.sort()).toEqual([...scopes, ...personal].sort())
+})
+
+test('what a deletion of an organization takes with it', () => {
+  for (const subject of ['organizations', 'events'])
+    expect(paragraphsOf(subject).map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/\bevents\b.* of a deleted organization/s),
+    )
 })
 
 test('settings of an organization, with the password policy', () => {
@@ -83,12 +152,8 @@ test('metrics', async () => {
 })
 
 test('bad tokens and controls of development mode', () => {
-  const told = blocksOf('dev').find(
-    block => block.type === 'paragraph' && plain(block.text).startsWith('--bad'),
-  )
-  const codes =
-    told?.type === 'paragraph' ? told.text.flatMap(part => (part.type === 'code' ? [part.text] : [])) : []
-  expect(codes).toEqual(['--bad', ...badTokenNames])
+  const told = paragraphsOf('dev').find(({ text }) => text.startsWith('--bad'))
+  expect(told?.codes).toEqual(['--bad', ...badTokenNames])
   const paths = new Set(Object.keys(controls).map(control => control.split(' ')[1] ?? ''))
   const named = tables('dev', 'Call')
     .flat(2)
