@@ -232,9 +232,15 @@ export const commands: readonly CommandRow[] = [
     name: 'token',
     about: 'print an access token',
     options: [
-      ['--user <user>', "user name, e-mail address or id; default: the client's own token (development)"],
+      [
+        '--user <user>',
+        "user name, e-mail address or id; required in production; default: the client's own token (development)",
+      ],
       organization,
-      ['--client <client_id>', 'client that the token is issued to'],
+      [
+        '--client <client_id>',
+        'client that the token is issued to; required in production; default: the first confidential client, otherwise the first (development)',
+      ],
       ['--scope <scopes>', "scopes, separated by spaces; default: the client's"],
       ['--role <role...>', "roles in the token instead of the user's roles (development)"],
       ['--claim <name=value...>', 'claims to set (development)'],

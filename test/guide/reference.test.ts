@@ -1,17 +1,24 @@
 /** Tests that the tables of the guide list exactly the names that the code has. */
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { adminRoutes } from '#src/admin/routes.ts'
 import { AuditEvent } from '#src/audit/schema.ts'
 import { eventTypes } from '#src/audit/types.ts'
+import { PENDING_FOR } from '#src/authorize/flow.ts'
 import { settings } from '#src/config.ts'
 import { controls } from '#src/dev/controls.ts'
+import { endpoints } from '#src/dev/endpoints.ts'
 import { badTokenNames } from '#src/dev/mint-schema.ts'
 import { CreateClient } from '#src/directory/clients/schema.ts'
+import { CreateInvitation } from '#src/directory/invitations/schema.ts'
 import { Settings } from '#src/directory/organizations/schema.ts'
 import { guideSections } from '#src/guide/pages.ts'
 import { type Block, type Inline, plain } from '#src/guide/tree.ts'
+import { MINUTE } from '#src/lib/duration.ts'
 import { expand, permissions } from '#src/lib/permission.ts'
+import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { accessTokenClaims, userinfoClaims } from '#src/protocol/oidc/claims.ts'
+import { MAX_SEED_BYTES } from '#src/seed/file.ts'
 import { startApp } from '#test/support/app.ts'
 
 const pages = guideSections.flatMap(section => section.pages)
@@ -143,6 +150,17 @@ test('fields of an event, in the example of a message', () => {
   )
 })
 
+test('limits', async () => {
+  const text = async (subject: string) =>
+    (await Bun.file(join(import.meta.dir, `../../templates/guide/${subject}.md`)).text()).replace(/\s+/g, ' ')
+  expect(await text('seed')).toContain(`at most ${MAX_SEED_BYTES / 1024 / 1024} MiB`)
+  expect(await text('sessions')).toContain(`| unfinished login | ${PENDING_FOR / MINUTE} minutes `)
+  expect(await text('mail')).toContain(`for a password reset ${LINK_LIFETIME / MINUTE} minutes`)
+  const uses = CreateInvitation.shape.max_uses
+  expect([uses.safeParse(1000).success, uses.safeParse(1001).success]).toEqual([true, false])
+  expect(await text('users')).toContain('at most 1,000')
+})
+
 test('metrics', async () => {
   const sources = [...new Bun.Glob('src/**/*.ts').scanSync()].map(path => Bun.file(path).text())
   const made = (await Promise.all(sources)).flatMap(text =>
@@ -154,6 +172,8 @@ test('metrics', async () => {
 test('bad tokens and controls of development mode', () => {
   const told = paragraphsOf('dev').find(({ text }) => text.startsWith('--bad'))
   expect(told?.codes).toEqual(['--bad', ...badTokenNames])
+  const faults = tables('dev', 'Call').find(([[call = ''] = []]) => call.includes('/dev/faults'))
+  expect(faults?.flat()).toEqual(expect.arrayContaining(Object.keys(endpoints)))
   const paths = new Set(Object.keys(controls).map(control => control.split(' ')[1] ?? ''))
   const named = tables('dev', 'Call')
     .flat(2)
