@@ -39,7 +39,7 @@ test('a mail server and an identity provider with a certificate of the own autho
   using provider = Bun.serve({
     port: 0,
     tls: { key: pem(key), cert: pem(cert) },
-    fetch: () => Response.json({ issuer: provider.url.origin }),
+    fetch: ({ url }) => Response.json({ issuer: new URL(url).origin }),
   })
   const { host, origin } = provider.url
   const mail = { GATEHOUSE_SMTP_URL: `smtps://localhost:${port}`, GATEHOUSE_MAIL_FROM: 'id@example.com' }
