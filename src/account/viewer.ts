@@ -1,4 +1,5 @@
-import { advance, decide, decideAmong } from '#src/authorize/advance.ts'
+import { advance, decide } from '#src/authorize/advance.ts'
+import { decideAmong } from '#src/authorize/due-step.ts'
 import { isFirstFactor, isLogin, listBrowserLogins, type StepUser } from '#src/authorize/eligible-logins.ts'
 import { accountRequest, type BrowserSession, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { FlowRequest } from '#src/authorize/store.ts'

@@ -9,8 +9,6 @@ import { PageError } from '#src/pages/error-page.ts'
 import { sameOrganization } from '#src/pages/way-back.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
-import { isFresh, type NextStep, nextStep } from '#src/protocol/oauth/next-step.ts'
-import { isLoopback, usesPrivateScheme } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { answeredAcr } from '#src/protocol/oidc/acr.ts'
 import { recordLogin } from '#src/sign-in/sign-in.ts'
@@ -22,6 +20,7 @@ import { attributesPage } from './attributes-page.ts'
 import { consentPage } from './consent-page.ts'
 import { consentsSince, grantConsent, hasConsents } from './consent-store.ts'
 import { withDocument } from './document.ts'
+import { decideAmong, type Next } from './due-step.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, offerPasskeyPage, secondFactorPage } from './factor-pages.ts'
 import {
@@ -35,12 +34,11 @@ import {
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
-import { isMailboxAlone } from './mailbox-alone.ts'
+import { provenByMailbox } from './mailbox-alone.ts'
 import { changePasswordPage, excludedPage, loginPage, selectAccountPage } from './step-pages.ts'
 import { consumePending } from './store.ts'
 import { termsPage } from './terms-page.ts'
 
-type Next = NextStep<BrowserLogin>
 type PageStep = Exclude<Next, { step: 'refuse' | 'issue' }>
 
 /**
@@ -105,11 +103,11 @@ export const decide = async (
   return confirmFirst(context, flow, decideAmong(context, flow, logins, chosen_login_id))
 }
 
-/** Returns the step `login` in place of `enrol` when the user has to confirm their identity first. */
-const confirmFirst = async (context: Context, flow: Flow, next: Next): Promise<Next> =>
-  next.step === 'enrol' && (await isMailboxAlone(context, flow, next.login))
-    ? { step: 'login', login: next.login }
-    : next
+/** Returns the step `login` in place of the given one when the user has to confirm their identity first. */
+const confirmFirst = async (context: Context, flow: Flow, next: Next): Promise<Next> => {
+  const login = await provenByMailbox(context, flow, next)
+  return login ? { step: 'login', login } : next
+}
 
 /**
  * Like {@link decide}. Before the steps that concern the client (excluded user, consent, code), this function
@@ -126,49 +124,6 @@ export const settle = async <F extends Flow>(
   const concernsClient = next.step === 'excluded' || next.step === 'consent' || next.step === 'issue'
   const described = concernsClient ? await withDocument(context, browser.call, flow, next.login) : flow
   return described === flow ? { flow, next, logins } : settle(context, browser, described)
-}
-
-/** Like {@link decide}, with logins that are already listed. */
-export const decideAmong = (
-  context: Context,
-  flow: Flow,
-  logins: readonly BrowserLogin[],
-  chosen_login_id = chosenOf(flow),
-): Next => {
-  const { request, client, pending, approved } = flow
-  const chosen = logins.find(({ id }) => id === chosen_login_id)
-  const now = context.clock.now()
-  return nextStep({
-    prompts: request.prompts,
-    choose: request.choose ?? false,
-    max_age: request.max_age,
-    now,
-    // A user who wants to sign in with another account is not offered the existing logins.
-    logins: (pending?.selected || request.another) && !chosen_login_id ? [] : logins,
-    chosen_login_id,
-    is_authenticated: isProven(flow) && chosen !== undefined && isProvenSince(chosen, pending, now),
-    hinted_user_id: request.hinted_user_id,
-    consent_required: client?.consent_required ?? false,
-    // Another program on the device can receive the answer at a private-use scheme or a loopback address.
-    // That program can pose as the client (RFC 8252 section 8.6).
-    always_ask:
-      client !== undefined &&
-      ((client.type === 'public' && usesPrivateScheme(request.redirect_uri)) ||
-        (isDynamic(client) && isLoopback(request.redirect_uri))),
-    consent_given_by: approved ? chosen?.user_id : undefined,
-  })
-}
-
-/**
- * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
- * request. A login also counts if the user has no factor, must add one, and need not change the password. A
- * provider with single sign-on may report an old authentication, or no time. Without this exception a user
- * of such a provider could never add the factor.
- */
-const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
-  const { auth_time, factors, enrol_due, must_change_password } = login
-  const addsOnlyFactor = enrol_due && factors.length === 0 && !must_change_password
-  return addsOnlyFactor || isFresh(login, now) || (pending !== undefined && auth_time >= pending.created_at)
 }
 
 /**

@@ -20,7 +20,9 @@ export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'login')
-    const confirming = await confirmingUser(context, browser, flow)
+    // The form of the confirmation has no name. The login page may still be open in another tab.
+    const isNamed = form.has('username') && !flow.request.confirm
+    const confirming = isNamed ? undefined : await confirmingUser(context, browser, flow)
     const username = confirming?.username ?? form.get('username') ?? ''
     const password = form.get('password')
     const slug = typedSlug(flow, form)

@@ -2,8 +2,9 @@ import type { Context } from '#src/context.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
+import type { Next } from './due-step.ts'
 import { type BrowserLogin, isFirstFactor, type StepUser } from './eligible-logins.ts'
-import { chosenOf, type Flow } from './flow.ts'
+import type { Flow } from './flow.ts'
 
 /** Returns the ways in which the user of a login can sign in; none when the user was deleted. */
 export const waysInOf = ({ store }: Context, { organization }: Flow, login: StepUser): Promise<WayIn[]> =>
@@ -16,22 +17,24 @@ export const waysInOf = ({ store }: Context, { organization }: Flow, login: Step
  * True when a factor is due and only a code by mail has proven the user, who has another way to sign in. The
  * user must prove that way first: with the mailbox alone a thief could add a factor and keep the owner out.
  */
-export const isMailboxAlone = async (context: Context, flow: Flow, login: BrowserLogin): Promise<boolean> => {
+const isMailboxAlone = async (context: Context, flow: Flow, login: BrowserLogin): Promise<boolean> => {
   const { user_id, acr, enrol_due } = login
   if (!enrol_due || levelOf(acr) > 1 || isFirstFactor(login) || flow.pending?.recovered_by === user_id)
     return false
   return (await waysInOf(context, flow, login)).length > 0
 }
 
-/** Returns the login that the flow goes on with, if {@link isMailboxAlone} is true for it. */
+/**
+ * Returns the login of the due step, if {@link isMailboxAlone} is true for it. The user confirms who they are
+ * before they choose a new password: that password is stored together with the factor, and until then the
+ * confirmation would ask for the old one.
+ */
 export const provenByMailbox = async (
   context: Context,
   flow: Flow,
-  logins: readonly BrowserLogin[],
+  next: Next,
 ): Promise<BrowserLogin | undefined> => {
-  const { pending, request } = flow
-  const chosen = logins.find(({ id }) => id === chosenOf(flow))
-  const isAnother = pending?.selected || request.another || request.prompts.includes('login')
-  const login = chosen ?? (isAnother ? undefined : logins[0])
+  const { step } = next
+  const login = step === 'login' || step === 'change_password' || step === 'enrol' ? next.login : undefined
   return login && (await isMailboxAlone(context, flow, login)) ? login : undefined
 }

@@ -13,6 +13,7 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, requestOptions } from '#src/sign-in/passkeys.ts'
+import { decideAmong } from './due-step.ts'
 import { listBrowserLogins, type StepUser } from './eligible-logins.ts'
 import {
   type BrowserSession,
@@ -95,7 +96,7 @@ export const confirmingUser = async (
   const { confirm, hinted_user_id } = flow.request
   if (!confirm && !browser.login_hash && !flow.pending?.proof) return undefined
   const logins = await listBrowserLogins(context, browser, flow)
-  if (!confirm) return provenByMailbox(context, flow, logins)
+  if (!confirm) return provenByMailbox(context, flow, decideAmong(context, flow, logins))
   const login = logins.find(({ user_id }) => user_id === hinted_user_id)
   if (!login) return undefined
   if (login.factors.includes('passkey') && offersPasskeys(context.config)) return login

@@ -4,8 +4,8 @@ import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
-import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addPasskeyUser, linkWith } from '#test/support/factors.ts'
+import { type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { addPasskeyUser, enrolTotp, linkWith } from '#test/support/factors.ts'
 import { addClient, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
@@ -45,6 +45,11 @@ const enter = async (user: Json) => {
   await signInByMail(browser, await browser.get('/account'), user)
   return browser
 }
+const enterByPassword = async (user: Json) => {
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  await signIn(browser, await browser.get('/account'), user.username)
+  return browser
+}
 const types = async () => (await app.events()).map(({ type }) => type)
 const firstNameOf = async ({ id }: Json) => (await app.admin('GET', `/users/${id}`)).body.first_name
 
@@ -68,12 +73,66 @@ test('MCD-02 a code adds no factor for a user with a password, although a client
   const asked = await signInByMail(browser, await browser.get(link), user)
   expect([asked.heading, asked.html.includes('email-code')]).toEqual([CONFIRM, false])
   const handle = asked.forms[0]?.fields.request
-  expect((await browser.get(`/oauth/email-code?request=${handle}`)).status).toBe(404)
   expect((await browser.get(`/oauth/enrol?request=${handle}`)).heading).toBe(CONFIRM)
   expect((await signIn(browser, asked, user.username)).url).toStartWith('/oauth/enrol')
   // A login that began earlier with a code adds no factor either.
   const other = await enter(await withPassword())
   expect((await other.follow(await other.get(link))).heading).toBe(CONFIRM)
+})
+
+test('MCD-02 the confirmation is for the user of the step, not for another login of the browser', async () => {
+  const [ada, bob] = [await withPassword(), await withPassword()]
+  const browser = await enterByPassword(ada)
+  const choice = await browser.follow(await browser.get(ADD))
+  expect(choice.url).toStartWith('/oauth/enrol')
+  await signInByMail(browser, await browser.get(authorizeUrl('web', { prompt: 'login' })), bob)
+  app.clock.advance(6 * MINUTE)
+  const asked = await browser.get(choice.url)
+  expect([asked.heading, formOf(asked, '/oauth/login').fields.username]).toEqual(['Sign in', ada.username])
+  expect((await signIn(browser, asked, ada.username)).url).toStartWith('/oauth/enrol')
+  expect(await types()).toEqual([])
+})
+
+test('MCD-02 a user with a temporary password confirms with it before a new one is chosen', async () => {
+  const user = await withPassword()
+  const temporary = 'Temporary-9-word'
+  await app.admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  const link = authorizeUrl('web', { acr_values: '2' })
+  const asked = await signInByMail(browser, await browser.get(link), user)
+  expect(asked.heading).toBe(CONFIRM)
+  const change = await signIn(browser, asked, user.username, temporary)
+  expect(change.heading).toBe('Choose a new password')
+  const password = 'Another-horse-8'
+  const choice = await browser.follow(await browser.submit(change, { password, password_repeat: password }))
+  expect(choice.url).toStartWith('/oauth/enrol')
+  const { page } = await enrolTotp(app, browser, choice)
+  expect((await browser.submit(page, {}, '/oauth/enrol')).location).toContain('code=')
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled', 'user.password_changed'])
+  const other = openBrowser(app)
+  expect((await signIn(other, await other.get('/account'), user.username, password)).url).toStartWith(
+    '/oauth/second-factor',
+  )
+})
+
+test('MCD-02 a disabled user confirms nothing, and the browser gets the login page', async () => {
+  const [ada, bob] = [await withPassword(), await withPassword()]
+  const browser = await enter(bob)
+  const link = authorizeUrl('web', { acr_values: '2' })
+  expect((await browser.follow(await browser.get(link))).heading).toBe(CONFIRM)
+  await app.admin('PUT', `/users/${bob.id}`, { enabled: false })
+  const page = await browser.follow(await browser.get(link))
+  expect(page.heading).toBe('Sign in')
+  expect((await signIn(browser, page, ada.username)).url).toStartWith('/oauth/enrol')
+})
+
+test('MCD-02 a login page that is open when another user signs in by a code takes its own name', async () => {
+  const [ada, bob] = [await withPassword(), await withPassword()]
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  const page = await browser.get(authorizeUrl('web', { acr_values: '2' }))
+  await signInByMail(browser, await browser.get('/account'), bob)
+  const enrolment = await signIn(browser, page, ada.username)
+  expect([enrolment.url.split('?')[0], enrolment.html.includes(ada.email)]).toEqual(['/oauth/enrol', true])
 })
 
 test('MCD-02 a code is enough to add the factor when it is the only way in', async () => {
