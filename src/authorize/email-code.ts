@@ -7,6 +7,7 @@ import { mailOrigin } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
 import { accountName, confirmProof, MAX_IDENTIFIER, proveByName } from '#src/sign-in/password.ts'
+import { resume } from './advance.ts'
 import { askForMail, knownOwner } from './ask-for-mail.ts'
 import { proceedAs } from './authentication-result.ts'
 import { type BrowserSession, openStep, type StoredFlow, stepToken } from './flow.ts'
@@ -52,16 +53,21 @@ const page = (
 }
 
 /**
- * Answers 404 when the server sends no mail, the organization offers no codes, or a user with another way to
- * sign in has to confirm their identity. A mailbox alone must not suffice for a change of the account.
+ * Returns a redirect to the due step when a user with another way to sign in has to confirm their identity. A
+ * mailbox alone must not suffice for a change of the account. Returns undefined when the form may be used.
+ *
+ * @throws PageError 404 when the server sends no mail, the organization offers no codes, or the request was
+ *   made for such a confirmation
  */
-const onlyWhereOffered = async (
+const leadElsewhere = async (
   context: Context,
   browser: BrowserSession,
   flow: StoredFlow,
-): Promise<void> => {
+): Promise<Response | undefined> => {
   const isOffered = context.mail && settingsOf(flow.organization).email_code !== 'off'
-  if (!isOffered || (await confirmingUser(context, browser, flow))) throw new PageError('not_found', 404)
+  const confirms = isOffered && (await confirmingUser(context, browser, flow)) !== undefined
+  if (!isOffered || (confirms && flow.request.confirm)) throw new PageError('not_found', 404)
+  return confirms ? resume(context, browser, flow) : undefined
 }
 
 /**
@@ -75,8 +81,7 @@ export const getEmailCode =
       const { searchParams } = new URL(call.request.url)
       throw searchParams.has('code') ? new PageError('other_browser', 400) : error
     })
-    await onlyWhereOffered(context, browser, flow)
-    return page(context, browser, flow)
+    return (await leadElsewhere(context, browser, flow)) ?? page(context, browser, flow)
   }
 
 /** Handles two forms. The form with `username` requests a code by mail, and the form with `code` signs in. */
@@ -84,7 +89,8 @@ export const postEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'email_code')
-    await onlyWhereOffered(context, browser, flow)
+    const elsewhere = await leadElsewhere(context, browser, flow)
+    if (elsewhere) return elsewhere
     const username = form.get('username')
     return username === undefined
       ? enterCode(context, browser, flow, form.get('code') ?? '')

@@ -112,7 +112,7 @@ const confirmPage = async (
   login: StepUser,
   retry: Retry<'login'> | undefined,
 ): Promise<Response> => {
-  const { organization, handle, request } = flow
+  const { organization, handle } = flow
   const { user, factors, accounts } = await context.store.read(async q => ({
     user: await findUser(q, organization.id, login.user_id),
     factors: await listFactors(q, login.user_id),
@@ -148,7 +148,7 @@ const confirmPage = async (
             ),
           },
         }),
-      cancel_url: request.confirm?.cancel ?? '/account',
+      ...exitOf(context, flow, login.id),
       ...(retry?.data.error && { error: retry.data.error }),
     },
     retry && { data: {}, status: retry.status, ...(retry.headers && { headers: retry.headers }) },

@@ -90,10 +90,9 @@ export interface LoginPage extends Common {
  * Asks a signed-in user to authenticate again. Posts `password`; `has_password` is false for a user without
  * one.
  */
-export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'> {
+export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'>, StepExit {
   user: PageUser
   has_password: boolean
-  cancel_url: string
 }
 
 /** Posts `username`, and `organization` where the page asks for it. */

@@ -93,6 +93,29 @@ test('MCD-02 the confirmation is for the user of the step, not for another login
   expect(await types()).toEqual([])
 })
 
+test('MCD-02 Back, and a second copy of the form with the code, lead to the confirmation', async () => {
+  const user = await withPassword()
+  const browser = openBrowser(app, { ip: `198.51.100.${++made}` })
+  const first = await browser.get(authorizeUrl('web', { acr_values: '2' }))
+  const form = await browser.get(linkWith(first, '/oauth/email-code'))
+  await signInByMail(browser, first, user)
+  for (const again of [await browser.get(form.url), await browser.submit(form, { code: '123456' })]) {
+    expect([again.status, again.location]).toEqual([303, form.url.replace('email-code', 'login')])
+    expect((await browser.follow(again)).heading).toBe(CONFIRM)
+  }
+  expect(await types()).toEqual([])
+})
+
+test('MCD-02 PAG-65 the confirmation before a factor can be left for another account', async () => {
+  const [ada, bob] = [await withPassword(), await withPassword()]
+  const browser = await enter(bob)
+  const asked = await browser.follow(await browser.get(authorizeUrl('web', { acr_values: '2' })))
+  expect([asked.heading, asked.html.includes('>Cancel<')]).toEqual([CONFIRM, false])
+  const login = await browser.follow(await browser.submit(asked, {}, '/oauth/other-account'))
+  expect(login.heading).toBe('Sign in')
+  expect((await signIn(browser, login, ada.username)).url).toStartWith('/oauth/enrol')
+})
+
 test('MCD-02 a user with a temporary password confirms with it before a new one is chosen', async () => {
   const user = await withPassword()
   const temporary = 'Temporary-9-word'
