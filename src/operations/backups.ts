@@ -22,6 +22,7 @@ import { isAlive, runningProgram } from '#src/lib/program.ts'
 import { iso } from '#src/lib/text.ts'
 import { backupLock } from '#src/storage/data-dir.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
+import { backupSize } from '#src/storage/sqlite/backup.ts'
 import { readSettings } from './settings.ts'
 
 const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(name)
@@ -60,7 +61,7 @@ export const backupNames = (config: Config): string[] => filesOf(config).filter(
 /** Empty file that exists while the latest backup is a failed one. All workers see it. */
 const failureOf = (config: Config): string => join(folderOf(config), '.failed')
 
-/** Returns the time at which the latest backup began if it failed, otherwise 0. */
+/** Returns the time at which the latest backup failed, or 0 if it did not fail. */
 export const failedAt = (config: Config): number =>
   statSync(failureOf(config), { throwIfNoEntry: false })?.mtimeMs ?? 0
 
@@ -79,21 +80,20 @@ const mb = (bytes: number): number => Math.floor(bytes / 1e6)
 const RESERVE = 64 * 1024 * 1024
 
 /**
- * Checks that a backup of SQLite fits beside the database. Otherwise it would fill the disk, and the writes
- * of the server would fail until the backup fails too. The size of a backup of PostgreSQL is not known
- * before.
- *
- * @throws Error when there is not enough space
+ * Removes what is left of interrupted backups. Returns why no backup can be begun, or undefined. A backup of
+ * SQLite has to fit beside the database: otherwise it would fill the disk, and the writes of the server would
+ * fail until the backup fails too. The size of a backup of PostgreSQL is not known before.
  */
-const requireSpace = (config: Config): void => {
-  if (config.database_url) return
-  const { bavail, bsize } = statfsSync(folderOf(config))
-  const size = statSync(join(config.data_dir, DATABASE_FILE), { throwIfNoEntry: false })?.size ?? 0
-  const [free, needed] = [bavail * bsize, size + RESERVE]
-  if (free < needed)
-    throw new Error(
-      `the backup needs ${mb(needed)} MB free for ${folderOf(config)}, which has ${mb(free)} MB`,
-    )
+const prepare = (config: Config): string | undefined => {
+  for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
+  const database = join(config.data_dir, DATABASE_FILE)
+  if (config.database_url || !existsSync(database)) return undefined
+  const folder = folderOf(config)
+  const { bavail, bsize } = statfsSync(existsSync(folder) ? folder : config.data_dir)
+  const [free, needed] = [bavail * bsize, backupSize(database) + RESERVE]
+  return free < needed
+    ? `The backup needs ${mb(needed)} MB free for ${folder}, which has ${mb(free)} MB.`
+    : undefined
 }
 
 /**
@@ -111,8 +111,8 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   backups.add(file)
   try {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
-    for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
-    requireSpace(config)
+    const obstacle = prepare(config)
+    if (obstacle) throw new Error(obstacle)
     const child = Bun.spawn([...runningProgram(), 'backup', file], {
       env: {
         ...environmentOfOthers(),
@@ -126,7 +126,7 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
     if (code !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
     rmSync(failureOf(config), { force: true })
   } catch (error) {
-    noteFailure(config, now)
+    noteFailure(config, clock.now())
     throw error
   } finally {
     backups.delete(file)
@@ -184,6 +184,8 @@ const beginBackup = async (context: Context, begin: () => Promise<unknown>): Pro
   const work = async (): Promise<void> => {
     // On SQLite the lock admits the backups of this process, the only server.
     requireIdle()
+    const obstacle = prepare(config)
+    if (obstacle) throw conflict(obstacle)
     const { backup_keep } = await store.read(readSettings)
     await begin()
     requireIdle()
@@ -223,7 +225,7 @@ export const backupRoutes = (context: Context): AdminRoute[] => [
     status: 202,
     answer: Backups,
     errors: [409],
-    conflict: 'A backup is being made.',
+    conflict: 'A backup is being made, or there is no room for one.',
     handle: async ({ caller, client_info }) => {
       await beginBackup(context, () =>
         writeAs(context, caller, tx =>

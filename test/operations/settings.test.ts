@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite'
 import { expect, spyOn, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -5,7 +6,7 @@ import { join } from 'node:path'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { openCore } from '#src/operations/core.ts'
 import { scheduledBackup } from '#src/operations/scheduled-backup.ts'
-import { openStore } from '#src/storage/open.ts'
+import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import { startApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -101,27 +102,60 @@ test('a backup that fails is tried again after an hour, by any worker', async ()
   expect(readdirSync(folder)).toEqual(['gatehouse-20260115T120100Z.db'])
 }, 20_000)
 
-test('a backup that does not fit beside the database is not begun', async () => {
+test('an hour counts from the failure of a backup, not from its beginning', async () => {
+  const app = await startApp({ data_dir: mkdtempSync(join(tmpdir(), 'gatehouse-')) })
+  await app.admin('PUT', '/settings', { backup_interval: '1d' })
+  const spawn = spyOn(Bun, 'spawn').mockImplementation((() => {
+    app.clock.advance(2 * HOUR)
+    return { exited: 1, stderr: 'too slow' }
+  }) as never)
+  const outcomes = []
+  for (const minutes of [0, 59, 1]) {
+    app.clock.advance(minutes * MINUTE)
+    const failure = await scheduledBackup(app.context).catch((error: Error) => error.message)
+    outcomes.push([spawn.mock.calls.length, failure])
+  }
+  spawn.mockRestore()
+  const failed = 'the backup failed: too slow'
+  expect(outcomes).toEqual([
+    [1, failed],
+    [1, undefined],
+    [2, failed],
+  ])
+})
+
+test('a backup that does not fit beside the database is not begun; free pages of it take no room', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await (await openStore({ data_dir })).close()
+  const database = new Database(join(data_dir, DATABASE_FILE))
+  database.run('CREATE TABLE filler AS SELECT zeroblob(60000000) AS bytes')
   const app = await startApp({ data_dir })
   await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
   const folder = join(data_dir, 'backups')
   mkdirSync(folder)
-  const unmount = await mountTmpfs(folder, '64m')
+  const unmount = await mountTmpfs(folder, '100m')
   if (!unmount) return console.log('left out: may not mount a small disk')
   const spawn = spyOn(Bun, 'spawn')
+  await app.events()
   try {
-    await expect(scheduledBackup(app.context)).rejects.toThrow(
-      /the backup needs \d+ MB free for .*, which has 6\d MB/,
-    )
+    const needs = /^The backup needs 12\d MB free for .*, which has 10\d MB\.$/
+    await expect(scheduledBackup(app.context)).rejects.toThrow(needs)
+    expect(await app.admin('POST', '/backups')).toMatchObject({
+      status: 409,
+      body: { error: 'conflict', error_description: expect.stringMatching(needs) },
+    })
     expect(spawn).not.toHaveBeenCalled()
-    expect(readdirSync(folder)).toEqual(['.failed'])
+    expect([readdirSync(folder), await app.events()]).toEqual([['.failed'], []])
+    database.run('DROP TABLE filler')
+    app.clock.advance(HOUR)
+    await scheduledBackup(app.context)
+    expect(readdirSync(folder)).toEqual(['gatehouse-20260115T130000Z.db'])
   } finally {
     spawn.mockRestore()
+    database.close()
     await unmount()
   }
-})
+}, 20_000)
 
 test('backups with names in the future stop no backup, and remove none', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))

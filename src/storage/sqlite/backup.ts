@@ -140,6 +140,13 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
   return makeFile(target, copy, onProgress)
 }
 
+/** Returns the bytes that {@link backUp} writes for the database at `source`. It copies no free pages. */
+export const backupSize = (source: string): number =>
+  withReadOnly(source, db => {
+    const number = (name: string) => Number(db.query(`PRAGMA ${name}`).values()[0]?.[0])
+    return (number('page_count') - number('freelist_count')) * number('page_size')
+  })
+
 /**
  * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed. A
  * copy of the file alone would lack the content of the log.
