@@ -42,17 +42,28 @@ const wholeSize = (file: number): number => {
   return 0
 }
 
+const breaksIn = (part: Buffer): number => {
+  let breaks = 0
+  for (let at = part.indexOf('\n'); at >= 0; at = part.indexOf('\n', at + 1)) breaks++
+  return breaks
+}
+
 /** Returns the last `count` lines of a file of this size, with their line breaks. */
 const lastLines = (file: number, size: number, count: number): string[] => {
-  let tail = Buffer.alloc(0)
-  let lines: string[] = []
+  const parts: Buffer[] = []
   // One line more is read, because the first one may begin before the tail.
-  while (tail.length < size && lines.length <= count) {
-    const end = size - tail.length
-    tail = Buffer.concat([readPart(file, Math.max(0, end - PART), end), tail])
-    lines = tail.toString().split(/(?<=\n)/)
+  for (let end = size, breaks = 0; end > 0 && breaks <= count; ) {
+    const start = Math.max(0, end - PART)
+    const part = readPart(file, start, end)
+    parts.unshift(part)
+    breaks += breaksIn(part)
+    end = start
   }
-  return lines.slice(-count)
+  // The parts are joined once: joining at each part would take a time quadratic in the length of the lines.
+  return Buffer.concat(parts)
+    .toString()
+    .split(/(?<=\n)/)
+    .slice(-count)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, spyOn, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
 
 describe('retention', () => {
-  const fillWith = async (app: TestApp, count: number) => {
+  const fillWith = async (app: TestApp, count: number, metadata?: Json) => {
     const { context } = app
     await context.store.write(async tx => {
       for (let i = 0; i < count; i++)
@@ -21,6 +21,7 @@ describe('retention', () => {
           target_type: 'user',
           organization_id: 'org_default',
           client_info: { ip_address: '', user_agent: '' },
+          ...(metadata && { metadata }),
         })
     })
   }
@@ -120,6 +121,24 @@ describe('retention', () => {
     expect(await sweepEvents(context)).toBe(before)
     const ids = kept(data_dir).map(({ id }) => id)
     expect([ids.length, new Set(ids).size]).toEqual([before, before])
+  })
+
+  test('long events that are in their file already are read in one piece', async () => {
+    const data_dir = folder()
+    const app = await startApp({ event_retention: 30 * DAY, data_dir })
+    await fillWith(app, 100, { text: 'é'.repeat(15_000) })
+    const before = await count(app)
+    app.clock.advance(31 * DAY)
+    const write = () => Promise.reject(new Error('refused'))
+    const context = { ...app.context, store: { ...app.context.store, write } }
+    await expect(sweepEvents(context)).rejects.toThrow('refused')
+    const { size } = statSync(join(data_dir, 'events', '2026-01.jsonl'))
+    const concat = spyOn(Buffer, 'concat')
+    expect(await sweepEvents(app.context)).toBe(before)
+    const joined = concat.mock.calls.flatMap(([parts]) => parts.map(({ length }) => length))
+    concat.mockRestore()
+    expect(joined.reduce((sum, length) => sum + length, 0)).toBe(size)
+    expect(kept(data_dir)).toHaveLength(before)
   })
 
   test('a disk that fills up loses no event and leaves no partial line', async () => {
