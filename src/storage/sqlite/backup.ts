@@ -193,12 +193,12 @@ export const withBackup = async <T>(
     remove(partial)
     // The copy is readable only by its owner from the first byte, even if other users can read the backup.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
-    giveToOwner(partial)
     const copied = verify(partial, onProgress)
     {
       using db = openUntrusted(partial, { readwrite: true })
       migrate(db)
     }
+    giveToOwner(partial)
     return await use(copied)
   } catch (error) {
     if (!(error instanceof StorageError)) throw new StorageError(`${source}: ${failureText(error)}.`, 1)

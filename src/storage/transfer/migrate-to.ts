@@ -28,12 +28,7 @@ export const toFile = (
         url,
         { migrate: false, mode: online ? 'READ ONLY' : 'READ WRITE' },
         async (connection, where) => {
-          if (!online) {
-            await lockOthersOut(connection, where)
-            // Without `online` the file is the new database in the data directory, so it is given to the
-            // owner of that directory. A backup stays with the user who makes it.
-            giveToOwner(partial)
-          }
+          if (!online) await lockOthersOut(connection, where)
           using db = new Database(partial, { create: true })
           // The file is not in use yet; it is synced when it is complete.
           for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
@@ -42,6 +37,9 @@ export const toFile = (
           db.run('BEGIN')
           await copyRows(postgresSide(connection), sqliteSide(db), onProgress)
           db.run('COMMIT')
+          // Without `online` the file is the new database in the data directory, so it is given to the owner
+          // of that directory. A backup stays with the user who makes it.
+          if (!online) giveToOwner(partial)
         },
       ),
     onProgress,
