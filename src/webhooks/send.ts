@@ -5,7 +5,7 @@ import { WEBHOOKS } from '#src/delivery/families.ts'
 import { findIdentity } from '#src/directory/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { signaturesOf } from './signature.ts'
-import type { DeliveryRow, Webhook } from './store.ts'
+import { type DeliveryRow, findWebhook, type Webhook } from './store.ts'
 
 /** Milliseconds within which an answer must be complete: Standard Webhooks advises 15 to 30 seconds. */
 const TIMEOUT = 15 * SECOND
@@ -46,12 +46,17 @@ export const messageOf = (
   return { body, headers }
 }
 
-/** Posts an event to its webhook, signed for this attempt. */
+/**
+ * Posts an event to its webhook. The signature is made with the secrets that the webhook has now: `hook` may
+ * have been read before a rotation.
+ */
 export const sendEvent = async (context: Context, hook: Webhook, event: EventRow): Promise<Attempt> => {
-  const organization = await context.store.read(q => findIdentity(q, hook.organization_id))
+  const [organization, current = hook] = await context.store.read(q =>
+    Promise.all([findIdentity(q, hook.organization_id), findWebhook(q, hook.id)]),
+  )
   const now = context.clock.now()
   const { body, headers } = messageOf(eventAnswer(event), now, content =>
-    signaturesOf(context, hook, content),
+    signaturesOf(context, current, content),
   )
   const log = {
     webhook_id: hook.id,

@@ -200,8 +200,8 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
 
 /**
  * Replaces the secret. For `overlap` seconds the old secret also signs, so that a receiver that still has the
- * old secret refuses no event. A running turn ends, because it signs with the old secret alone: the event
- * that is being sent is sent again. The returned secret is text; null for Ed25519.
+ * old secret refuses no event. A running turn goes on with the new secret, so that no event is sent twice or
+ * late. The returned secret is text; null for Ed25519.
  */
 export const rotateWebhookSecret = (
   context: Core,
@@ -217,8 +217,6 @@ export const rotateWebhookSecret = (
       secret: sealWebhookSecret(context, hook, secret),
       previous_secret: hook.secret,
       previous_until: now + overlap * SECOND,
-      idle: false,
-      next_attempt_at: hook.enabled ? now : NEVER,
       updated_at: now,
     }
     await saveWebhook(tx, changed)
