@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { findDocument } from '#src/directory/clients/documents.ts'
 import { asClientRow } from '#src/directory/clients/dynamic.ts'
+import { readDynamicClient } from '#src/directory/clients/dynamic-store.ts'
 import { noteDocument } from '#src/directory/clients/dynamic-use.ts'
 import type { Call } from '#src/http/call.ts'
 import { isRedirectOf } from '#src/protocol/oauth/redirect-uri.ts'
@@ -25,7 +26,8 @@ export const withDocument = async <F extends Flow>(
   if (!flow.client?.from_document || flow.document) return flow
   const { organization } = flow
   const { client_id, redirect_uri } = flow.request
-  const found = await findDocument(context, client_id, { organization, user_id })
+  const stored = await context.store.read(q => readDynamicClient(q, client_id))
+  const found = await findDocument(context, client_id, { organization, user_id, stored })
   if (!found) throw await refuseRequest(context, call, 'document_unusable', { client_id, redirect_uri })
   const document = await noteDocument(context, client_id, found, {
     actor: { id: user_id, email },

@@ -1,11 +1,11 @@
 /** Tests clients that sign assertions, after their metadata document has changed. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
-import { json } from '#test/authorize/document-world.ts'
+import { json, request } from '#test/authorize/document-world.ts'
 import type { Json } from '#test/support/app.ts'
 import { assertionWorld, es, other } from './assertion-world.ts'
 
-const { answerWith, app, ask, asked, assert, codeOf, keyed, open, person } = await assertionWorld()
+const { answerWith, app, ask, asked, assert, codeOf, keyed, logIn, open, person } = await assertionWorld()
 const unused = () => app.context.store.read(q => q.$count(q.tables.used_assertions))
 
 beforeEach(async () => {
@@ -102,6 +102,20 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     await app.events()
     expect([await refresh(other), calls(mine)]).toEqual([200, 3])
     expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+  })
+
+  test('CMD-12 nor does it at a login, which asks for no further consent', async () => {
+    const { mine, publish } = await refreshing()
+    const memory = [...app.context.documents]
+    publish({ jwks: { keys: [other.jwk] } })
+    app.context.documents.clear()
+    app.clock.advance(MINUTE)
+    const { browser } = await logIn(mine, {}, await person())
+    for (const [key, entry] of memory) app.context.documents.set(key, entry)
+    app.clock.advance(MINUTE)
+    await app.events()
+    expect((await browser.get(request(mine))).location).toContain('code=')
+    expect(await app.events()).toEqual([])
   })
 
   test('CMD-12 strangers cause neither a call nor a stored assertion', async () => {

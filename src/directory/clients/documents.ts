@@ -20,20 +20,23 @@ const MAX_BYTES = 5 * 1024
  * document is fresh. When the document cannot be read, returns the copy of it in the executable, or undefined
  * if there is no copy. With these copies, well-known applications work without Internet access.
  *
- * @param asked the user for whose login the document is read, and the organization of the login
+ * @param asked the user for whose login the document is read, the organization of the login, and the client
+ * as it is stored, if it is
  * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the
  * user or from the origin; 503 `temporarily_unavailable` while too many are being read
  */
 export const findDocument = async (
   context: Core,
   client_id: string,
-  { organization, user_id }: { organization: CalledFor; user_id: UserId },
+  asked: { organization: CalledFor; user_id: UserId; stored: DynamicClient | undefined },
 ): Promise<FoundDocument | undefined> => {
   const copy = copyOf(client_id)
+  const { organization, user_id, stored } = asked
   const registration = await findJson(context, {
     ...wantedDocument(client_id, organization),
     charge: origin => chargeDocument(context, { user_id, origin }),
     stale_for: 0,
+    asked_after: lastChange(stored, context.clock.now()),
   }).catch(error => {
     if (copy && error instanceof AppError) return undefined
     throw error
@@ -52,14 +55,13 @@ export const findDocument = async (
  */
 export const rereadDocument = async (
   context: Core,
-  { client_id, registration, changed_at }: DynamicClient,
+  stored: DynamicClient,
   organization: CalledFor,
   is_lacking: boolean,
 ): Promise<Registration | undefined> => {
   const now = context.clock.now()
-  // Another process may have stored a newer document than the one in the memory of this process. A change in
-  // the future was stored before the clock was set back, and is ignored.
-  const changed = changed_at !== null && changed_at <= now ? changed_at : Number.NEGATIVE_INFINITY
+  const { client_id, registration } = stored
+  const changed = lastChange(stored, now)
   const found = await findJson(context, {
     ...wantedDocument(client_id, organization),
     charge: origin => chargeKeySet(context, { origin, isOwn: true }),
@@ -68,6 +70,16 @@ export const rereadDocument = async (
     asked_after: is_lacking ? Math.max(changed, now - ASKED_AGAIN) : changed,
   })
   return found ?? (copyOf(client_id) && registration)
+}
+
+/**
+ * Returns the time (ms) of the last change of the stored client. An older document in memory must not replace
+ * the stored one: another process, or a login at another organization, may have read it later. A change in
+ * the future was stored before the clock was set back, and is ignored.
+ */
+const lastChange = (stored: DynamicClient | undefined, now: number): number => {
+  const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
+  return changed_at <= now ? changed_at : Number.NEGATIVE_INFINITY
 }
 
 const wantedDocument = (
