@@ -6,6 +6,7 @@ import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Allowance } from '#src/lib/token-buckets.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { ANSWER_TIMEOUT } from './smtp.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
 /**
@@ -118,6 +119,16 @@ export const enqueueNotice = async (
 }
 
 /**
+ * Returns the cause of a failed attempt for the log. Mail servers repeat the address of the recipient in their
+ * answers, and only the audit log has personal data. Only the codes of an answer are therefore logged.
+ */
+const causeOf = (error: unknown): Record<string, unknown> => {
+  const { response, code, command } = error as { response?: unknown; code?: unknown; command?: unknown }
+  if (typeof response !== 'string') return { err: error }
+  return { code, command, answer: /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?/.exec(response)?.[0] }
+}
+
+/**
  * Returns the queue of mails, in which each organization sends one mail at a time. `deliver` renders and
  * sends a mail. A failed mail is tried again at growing intervals until it expires.
  */
@@ -127,7 +138,8 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   // sends many mails at once uses one connection and leaves the rest to other organizations.
   at_once: 4,
   at_once_each: 1,
-  lease: 2 * MINUTE,
+  // Long enough for one slow answer and all others.
+  lease: 2 * ANSWER_TIMEOUT,
   longest: longestPause(PAUSES),
   due: listDueMails,
   claim: (tx, mail, until) => claimMail(tx, mail, until, mail.attempts + 1),
@@ -147,7 +159,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
       await deliver(context, mail)
     } catch (error) {
       context.log.warn(
-        { event: 'mail', mail: number, kind, attempts, err: error },
+        { event: 'mail', mail: number, kind, attempts, ...causeOf(error) },
         'mail not sent: trying again later',
       )
       const later = context.clock.now() + pauseAfter(attempts, PAUSES)

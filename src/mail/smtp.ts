@@ -1,26 +1,30 @@
 import type { Transporter } from 'nodemailer'
 import type { Config } from '#src/config.ts'
 import type { MailTransport } from '#src/context.ts'
-import { SECOND } from '#src/lib/duration.ts'
+import { MINUTE, SECOND } from '#src/lib/duration.ts'
 
-/**
- * Milliseconds to wait for the connection, for the greeting and for each answer. A request that causes a mail
- * is answered before the outbox sends the mail, so only the checks in `operations/health.ts` wait for the
- * mail server.
- */
+/** Milliseconds to wait for the connection and for the greeting. */
 const TIMEOUT = 10 * SECOND
+/**
+ * Milliseconds to wait for each answer when a mail is sent. Filters may scan a mail before the server answers.
+ * If the client leaves earlier, the server has accepted the mail and gets it again at each attempt:
+ * https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. The ten minutes of the RFC would let a server that
+ * hangs hold up the other mails of the organization for longer than a code is valid.
+ */
+export const ANSWER_TIMEOUT = 2 * MINUTE
 
 /**
  * Returns the options of the SMTP connection. Mails contain sign-in links. A mail server on another machine
  * must therefore use TLS. Otherwise an attacker could remove STARTTLS from the server's answer and read the
- * mails. `?requireTLS=false` in the URL turns the requirement off.
+ * mails. `?requireTLS=false` in the URL turns the requirement off. `socketTimeout` is the time to wait for each
+ * answer; it is short for a check whose caller waits.
  */
-export const smtpOptions = (smtp_url: string) => ({
+export const smtpOptions = (smtp_url: string, socketTimeout = TIMEOUT) => ({
   url: smtp_url,
   requireTLS: !/^(?:localhost|127\.[\d.]+|\[::1\])$/.test(URL.parse(smtp_url)?.hostname ?? ''),
   connectionTimeout: TIMEOUT,
   greetingTimeout: TIMEOUT,
-  socketTimeout: TIMEOUT,
+  socketTimeout,
   disableFileAccess: true,
   disableUrlAccess: true,
 })
@@ -37,7 +41,7 @@ export const smtpTransport = ({
   let transporter: Promise<Transporter> | undefined
   const open = async () => {
     const { createTransport } = await import('nodemailer')
-    return createTransport(smtpOptions(smtp_url))
+    return createTransport(smtpOptions(smtp_url, ANSWER_TIMEOUT))
   }
   return {
     send: async mail => {
