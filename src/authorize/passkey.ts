@@ -3,7 +3,7 @@ import { type Factor, findPasskey, usePasskey } from '#src/directory/users/facto
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import { enqueueNotice } from '#src/mail/outbox.ts'
+import { enqueueNotice, factorFacts } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import { chargeBrowser, isKnownIn } from '#src/sign-in/known-browsers.ts'
@@ -99,8 +99,7 @@ const refusePasskey = async (
       failure_reason: refused,
       client_info: call,
     })
-    if (user && copied)
-      await enqueueNotice(context, tx, 'passkey_copied', user, call, { factor: copied.name })
+    if (user && copied) await enqueueNotice(context, tx, 'passkey_copied', user, call, factorFacts([copied]))
   })
   const data = { error: { code: 'passkey' } } as const
   return loginPage(context, browser, flow, undefined, { data, status: 401 })

@@ -19,7 +19,7 @@ import { viewTools } from '#src/pages/view.ts'
 import { CODE_LIFETIME, createEmailCode } from '#src/sign-in/email-codes.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { createResetLink, createVerifyLink } from './links.ts'
-import { isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
+import { factorIn, isBare, mailBrandOf, originDetails, timeOf } from './mail-texts.ts'
 
 /**
  * True when the user may reset the password by mail. A user without a password needs a verified address,
@@ -228,7 +228,8 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   // A link that verifies an address goes to that address only. The user's address may have changed while the
   // mail waited.
   const to = (kind === 'verify_email' ? data.email : data.to) ?? user.email
-  const name = viewTools(locale, translator(locale)).displayName(pageUserOf(user))
+  const t = translator(locale)
+  const name = viewTools(locale, t).displayName(pageUserOf(user))
   const message = renderMail({
     kind,
     locale,
@@ -240,6 +241,7 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       email: user.email,
       time: timeOf(locale, created_at, [user.attributes.zoneinfo, data.time_zone]),
       ...data,
+      ...factorIn(t, data),
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
     // Only the current address gets the details: a former one may have been mistyped and belong to a

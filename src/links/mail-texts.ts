@@ -1,6 +1,6 @@
 import type { Context } from '#src/context.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
-import { translator } from '#src/pages/translate.ts'
+import { type Translate, translator } from '#src/pages/translate.ts'
 import { viewTools } from '#src/pages/view.ts'
 
 /**
@@ -10,6 +10,19 @@ import { viewTools } from '#src/pages/view.ts'
  */
 export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
+
+/**
+ * Returns the names of the factors in the data of a mail. Users choose these names, too. When they are not
+ * bare, the kinds of the factors are returned instead.
+ */
+export const factorIn = (
+  t: Translate,
+  { factor, factor_types = 'passkey,totp' }: Record<string, string>,
+): { factor?: string } => {
+  if (factor === undefined || isBare(factor)) return {}
+  const kinds = (['passkey', 'totp'] as const).filter(kind => factor_types.split(',').includes(kind))
+  return { factor: kinds.map(kind => t(`enrol.kind.${kind}`)).join(', ') }
+}
 
 /**
  * False for an organization name that contains an address or a line break. The rule for names of users is

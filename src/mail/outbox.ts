@@ -95,6 +95,15 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
   ) as Record<string, string>
 
 /**
+ * Returns the facts about factors for the data of a mail. The kinds are shown when a name could be a message
+ * to the recipient.
+ */
+export const factorFacts = (factors: readonly { name: string; type: 'passkey' | 'totp' }[]) => ({
+  factor: factors.map(({ name }) => name).join(', '),
+  factor_types: [...new Set(factors.map(({ type }) => type))].join(),
+})
+
+/**
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
  * address and application of `client_info`. For a change by an administrator, `client_info` has only the
  * language, because the browser is not the user's. Beyond the limit of `noticesOf` nothing is sent; the audit

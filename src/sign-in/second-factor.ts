@@ -8,7 +8,7 @@ import {
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { enqueueNotice } from '#src/mail/outbox.ts'
+import { enqueueNotice, factorFacts } from '#src/mail/outbox.ts'
 import { acrOf, levelWith } from '#src/protocol/oidc/acr.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
@@ -113,7 +113,7 @@ const redeem = async (
   const { sign_count, amr } = proven
   const use = await usePasskey(tx, { id: passkey.id, sign_count, now: context.clock.now() })
   if (use === 'copied')
-    await enqueueNotice(context, tx, 'passkey_copied', user, client_info, { factor: passkey.name })
+    await enqueueNotice(context, tx, 'passkey_copied', user, client_info, factorFacts([passkey]))
   if (use !== 'used') return { failure_reason: use === 'copied' ? 'copied_passkey' : 'wrong_passkey' }
   return { acr: acrOf(levelWith('passkey')), amr }
 }

@@ -4,7 +4,7 @@ import { recordUser } from '#src/directory/users/record.ts'
 import { revokeUser } from '#src/directory/users/revocation.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { type LoginId, newId, type UserId } from '#src/lib/ids.ts'
-import { enqueueNotice } from '#src/mail/outbox.ts'
+import { enqueueNotice, factorFacts } from '#src/mail/outbox.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCodes } from './store.ts'
@@ -65,7 +65,7 @@ export const addFactor = async (
   await (isFirst
     ? recordUser(context, tx, by, 'user.mfa_enabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, added: metadata }))
-  await enqueueNotice(context, tx, 'factor_added', user, originFor(user, by), { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_added', user, originFor(user, by), factorFacts([factor]))
   return isFirst
 }
 
@@ -106,7 +106,7 @@ export const removeFactor = async (
     ? recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     : recordUser(context, tx, by, 'user.updated', user, { fields, removed: metadata }))
   await endSessions(context, tx, user, by, login_id)
-  await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), { factor: factor.name })
+  await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), factorFacts([factor]))
   return factor
 }
 
@@ -127,8 +127,7 @@ export const removeFactors = async (
     const metadata = { factor_ids: factors.map(({ id }) => id) }
     await recordUser(context, tx, by, 'user.mfa_disabled', user, metadata)
     await endSessions(context, tx, user, by)
-    const factor = factors.map(({ name }) => name).join(', ')
-    await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), { factor })
+    await enqueueNotice(context, tx, 'factor_removed', user, originFor(user, by), factorFacts(factors))
   }
   return factors.length
 }
