@@ -164,27 +164,17 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
 }
 
 /**
- * Sends a code to a user who may sign in with a code, and records an event. The code works only in the
- * authorization request of the browser that asked for it.
+ * Sends a code to a user who may sign in with a code, and records an event when the mail server has accepted
+ * the mail. The code works only in the authorization request of the browser that asked for it.
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
-  const { kind, organization_id, locale, data } = mail
+  const { kind, organization_id, locale, data, attempts } = mail
   const { identifier = '', request = '', known_to, user_agent = '', ip_address = '' } = data
   const { user, code } = await context.store.write(async tx => {
     const user = await findUserForLogin(tx, organization_id, identifier)
-    const asked = { request_hash: hashSecret(request), is_known: known_to === user?.id }
-    const code = user && (await createEmailCode(context, tx, user, asked))
-    if (code)
-      await record(context, tx, {
-        type: 'user.code_sent',
-        actor: anonymousActor,
-        target_id: user.id,
-        target_type: 'user',
-        organization_id,
-        client_info: { user_agent, ip_address },
-        subject_id: user.id,
-      })
-    return { user, code }
+    const is_known = known_to === user?.id
+    const asked = { request_hash: hashSecret(request), is_known, is_retry: attempts > 0 }
+    return { user, code: user && (await createEmailCode(context, tx, user, asked)) }
   })
   const organization = await findOrganization(context.store, organization_id)
   if (!user || !code || !organization || !context.mail) return
@@ -206,6 +196,19 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
     url: `${context.config.url}/oauth/email-code?${query}`,
   })
   await context.mail.send({ to: user.email, ...message })
+  await context.store.write(async tx => {
+    // The events of a user who was deleted meanwhile are removed already.
+    if (!(await findUser(tx, organization_id, user.id))) return
+    await record(context, tx, {
+      type: 'user.code_sent',
+      actor: anonymousActor,
+      target_id: user.id,
+      target_type: 'user',
+      organization_id,
+      client_info: { user_agent, ip_address },
+      subject_id: user.id,
+    })
+  })
 }
 
 /**

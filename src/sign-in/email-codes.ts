@@ -53,18 +53,19 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 /**
  * Creates the code of a user for a request; an earlier code becomes invalid. Returns undefined when the user
  * may not use a code, or the mailbox has had too many codes. `is_known` is true when the request comes from a
- * known browser of the user.
+ * known browser of the user. A further attempt to send the mail of a request (`is_retry`) is not counted.
  */
 export const createEmailCode = async (
   context: Context,
   tx: Transaction,
   user: UserRow,
-  { request_hash, is_known }: { request_hash: SecretHash; is_known: boolean },
+  { request_hash, is_known, is_retry }: { request_hash: SecretHash; is_known: boolean; is_retry: boolean },
 ): Promise<string | undefined> => {
   const apart = is_known ? `:${user.organization_id}` : ''
   const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}${apart}`, limit: PER_MAILBOX }
-  if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, [mailbox])) > 0) return undefined
-  await countFailure(context, tx, [mailbox])
+  const limits = is_retry ? [] : [mailbox]
+  if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, limits)) > 0) return undefined
+  await countFailure(context, tx, limits)
   const code = String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0')
   await replaceEmailCode(tx, {
     user_id: user.id,

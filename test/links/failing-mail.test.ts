@@ -1,17 +1,20 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { Mail } from '#src/context.ts'
-import { HOUR } from '#src/lib/duration.ts'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
-import { enrolTotp, openEnrolment } from '#test/support/factors.ts'
-import { addUser } from '#test/support/people.ts'
+import { enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { addClient, addUser, authorizeUrl } from '#test/support/people.ts'
 
 const sent: Mail[] = []
+let works = true
 const send = async (mail: Mail) => {
+  if (!works) throw new Error('the mail server is away')
   sent.push(mail)
 }
 const app = await startApp({}, { mail: { send } })
+await addClient(app, 'web')
 let machines = 0
 
 const deliver = async () => {
@@ -20,8 +23,37 @@ const deliver = async () => {
 }
 
 beforeEach(async () => {
+  works = true
   await deliver()
   app.clock.advance(2 * HOUR)
+})
+
+describe('while the mail server is away', () => {
+  const ask = async (username: string) => {
+    const browser = openBrowser(app, { ip: `198.51.100.${++machines}` })
+    const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
+    await browser.submit(page, { username }, '/oauth/email-code')
+  }
+
+  test('MCD-05 a code by mail counts once for its mailbox, and is recorded when it is sent', async () => {
+    await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+    const user = await addUser(app, 'ada', { email_verified: true })
+    await app.events()
+    works = false
+    for (let i = 0; i < 3; i++) await ask(user.username)
+    for (let minutes = 0; minutes < 30; minutes++) {
+      await deliver()
+      app.clock.advance(MINUTE)
+    }
+    expect([await app.context.store.read(q => q.$count(q.tables.mails)), await app.events()]).toEqual([0, []])
+    works = true
+    for (let i = 0; i < 2; i++) await ask(user.username)
+    await deliver()
+    expect(sent.map(({ to }) => to)).toEqual([user.email, user.email])
+    expect((await app.events()).map(({ type, target_id }) => [type, target_id])).toEqual(
+      Array(2).fill(['user.code_sent', user.id]),
+    )
+  })
 })
 
 describe('a notice of a factor', () => {
