@@ -128,8 +128,8 @@ export const enqueueNotice = async (
 }
 
 /**
- * Returns the cause of a failed attempt for the log. Mail servers repeat the address of the recipient in their
- * answers, and only the audit log has personal data. Only the codes of an answer are therefore logged.
+ * Returns the cause of a failed attempt for the log. Mail servers repeat the address of the recipient in
+ * their answers, and only the audit log has personal data. Only the codes of an answer are therefore logged.
  */
 const causeOf = (error: unknown): Record<string, unknown> => {
   const { response, code, command } = error as { response?: unknown; code?: unknown; command?: unknown }
