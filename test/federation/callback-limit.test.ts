@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
-import { charge } from '#src/http/rate-limits.ts'
+import { type ChargeKind, charge } from '#src/http/rate-limits.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
 import { ordinary } from '#test/support/saml/response-parts.ts'
-import { addSaml, arrive, certifiedProvider, comeBack, post, setOut } from './saml/world.ts'
+import { addSaml, arrive, certifiedProvider, comeBack, partyOf, post, setOut } from './saml/world.ts'
 import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } from './upstream.ts'
 
 /**
@@ -16,11 +16,13 @@ import { addProvider, atUpstream, goThrough, ISSUER, pathOf, startFederated } fr
 const block = async (app: TestApp, ip: string, kind: 'outbound' | 'xml', refused: () => Promise<number>) => {
   for (let i = 0; i < 30; i++) expect(await refused()).toBe(400)
   expect(await refused()).toBe(429)
-  const spend = () => charge(app.context, { ip_address: ip, organization_id: DEFAULT_ORGANIZATION, kind })
-  expect(() => {
-    for (;;) spend()
-  }).toThrow()
+  spendAll(app, ip, kind)
 }
+
+const spendAll = (app: TestApp, ip: string, kind: ChargeKind) =>
+  expect(() => {
+    for (;;) charge(app.context, { ip_address: ip, organization_id: DEFAULT_ORGANIZATION, kind })
+  }).toThrow()
 
 test('H-23 a callback of the browser’s own upstream request passes the block of its network, once', async () => {
   const { app, upstream } = await startFederated()
@@ -85,4 +87,25 @@ test('FED-17 forged SAML responses from a network block no pending login there',
   const trip = await setOut(app, 'corp', '', openBrowser(app, { ip }))
   const response = encode(idp.respond({ ...ordinary(trip.party), name_id: 'robin' }))
   expect(await comeBack(app, trip, response, ip)).toMatchObject({ status: 200, heading: 'Your account' })
+})
+
+test('FED-17 an answer by POST passes when the network has used up its writes, an unsolicited one does not', async () => {
+  const { app, upstream } = await startFederated()
+  const idp = await certifiedProvider()
+  const ip = '192.0.2.27'
+  await addSaml(app, idp, 'corp', { allow_idp_initiated: true })
+  await addProvider(app, 'up')
+  const trip = await setOut(app, 'corp', '', openBrowser(app, { ip }))
+  const browser = openBrowser(app, { ip })
+  const { location } = await browser.get('/oauth/social/up')
+  spendAll(app, ip, 'commit')
+  const response = encode(idp.respond({ ...ordinary(trip.party), name_id: 'robin' }))
+  expect(await comeBack(app, trip, response, ip)).toMatchObject({ status: 200, heading: 'Your account' })
+  const form = new URL(await atUpstream(upstream, location ?? '')).searchParams.toString()
+  const replay = await browser.post('/oauth/social/up/callback', form, { origin: 'null' })
+  expect((await browser.follow(replay)).heading).toBe('Your account')
+  const unsolicited = encode(idp.respond(ordinary(partyOf(app, 'corp'))))
+  const stored = () => app.context.store.read(q => q.$count(q.tables.stored_posts))
+  expect((await post(app, 'corp', { SAMLResponse: unsolicited }, ip)).status).toBe(429)
+  expect(await stored()).toBe(0)
 })

@@ -10,6 +10,7 @@ import { isPendingUpstream } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { charge } from '#src/http/rate-limits.ts'
 import { mount } from '#src/http/routes.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
@@ -119,6 +120,8 @@ const postAcs = async (context: Context, call: Call, provider: SamlProvider): Pr
   const { id } = await checkResponse(context, call, provider, encoded, undefined).catch(async error => {
     throw error instanceof AppError ? error : await refuse(error)
   })
+  const { organization_id } = provider
+  charge(context, { ip_address: call.ip_address, organization_id, kind: 'commit' })
   return storePost(context, call, provider, body, `${provider.id} ${id}`)
 }
 
