@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import type { Outbound } from '#src/context.ts'
 import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { OutboundError } from '#src/http/outbound.ts'
@@ -161,6 +162,43 @@ describe('IDP-01 422 names the field', () => {
       'sso_url',
     ])
     expect(await put({ preset: 'github' })).toEqual(['preset'])
+  })
+
+  describe('IDP-12 the private key for Apple', () => {
+    const pemOf = (namedCurve: string) =>
+      generateKeyPairSync('ec', { namedCurve }).privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    const key = pemOf('P-256')
+    const apple = { type: 'oidc', alias: 'apple', name: 'Apple', preset: 'apple', client_id: 'x' }
+    const ids = { team_id: 'TEAM123456', key_id: 'KEY1234567' }
+    test.each([
+      ['without ids', { client_secret: key }, ['team_id', 'key_id']],
+      ['without key_id', { client_secret: key, team_id: 'T' }, ['key_id']],
+      ['without team_id', { client_secret: 'a.signed.token', key_id: 'K' }, ['team_id']],
+      ['that is no key', { ...ids, client_secret: 'not a key' }, ['client_secret']],
+      ['on another curve', { ...ids, client_secret: pemOf('P-384') }, ['client_secret']],
+    ])('%s is refused', async (_, more, fields) => {
+      expect(refused(await app.admin('POST', PATH, { ...apple, ...more })).sort()).toEqual(fields.sort())
+      expect(await app.events()).toEqual([])
+    })
+
+    test('is checked when one of its three values changes', async () => {
+      await create(app, PATH, { ...apple, ...ids })
+      const put = (body: Json) => app.admin('PUT', `${PATH}/apple`, body)
+      expect(refused(await put({ client_secret: 'not a key' }))).toEqual(['client_secret'])
+      expect((await put({ client_secret: key })).status).toBe(200)
+      expect(refused(await put({ team_id: '', key_id: '' })).sort()).toEqual(['key_id', 'team_id'])
+      expect((await put({ team_id: 'TEAM654321' })).status).toBe(200)
+      expect((await put({ team_id: '', key_id: '', client_secret: 'a.signed.token' })).status).toBe(200)
+    })
+
+    test('that was stored earlier does not prevent other changes', async () => {
+      const { id } = await create(app, PATH, { ...apple, client_secret: 'a.signed.token' })
+      const stored = await app.context.store.read(q => readProvider(q, id))
+      if (stored?.type !== 'oidc') throw new Error('not stored')
+      const settings = { ...stored.settings, team_id: 'T' }
+      await app.context.store.write(tx => saveProvider(tx, { ...stored, settings }))
+      expect((await app.admin('PUT', `${PATH}/${id}`, { enabled: false })).status).toBe(200)
+    })
   })
 
   test('no secret of an OAuth 2.0 provider in a PUT', async () => {

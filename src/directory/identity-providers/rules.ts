@@ -3,7 +3,14 @@ import type { CalledFor, Core } from '#src/context.ts'
 import { isAllowed } from '#src/http/outbound.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { findPreset } from './presets.ts'
-import { defaults, SECRET_NEEDED, settingsSchemas as schemas, usableKeyOf } from './settings.ts'
+import {
+  defaults,
+  holdsPrivateKey,
+  SECRET_NEEDED,
+  settingsSchemas as schemas,
+  signingKeyOf,
+  usableKeyOf,
+} from './settings.ts'
 import type { IdentityProvider } from './types.ts'
 
 type Type = IdentityProvider['type']
@@ -28,6 +35,27 @@ const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = 
   )
 }
 
+const BOTH_IDS = 'The private key of `client_secret` needs `team_id` and `key_id`.'
+
+/**
+ * Returns the problems of the key with which Apple's client secret is signed. Values that do not change pass,
+ * because an earlier version may have accepted them. A provider without a secret passes, too: it may get one
+ * later.
+ */
+const signingKeyProblems = (after: GivenSettings, before: GivenSettings): Detail[] => {
+  const names = ['team_id', 'key_id', 'client_secret'] as const
+  if (names.every(name => (after[name] ?? '') === (before[name] ?? ''))) return []
+  const [team_id, key_id, secret] = names.map(name => String(after[name] ?? ''))
+  if (secret && team_id && key_id)
+    return signingKeyOf(secret)
+      ? []
+      : [{ field: 'client_secret', code: 'custom', message: 'The private key of `key_id`: P-256, in PEM.' }]
+  const missing = names.slice(0, 2).filter(name => !after[name])
+  return missing.length === 1 || holdsPrivateKey(secret ?? '')
+    ? missing.map(field => ({ field, code: 'custom', message: BOTH_IDS }))
+    : []
+}
+
 /**
  * Returns the complete settings of a provider. Each value comes from the first source that has it: `given`, a
  * newly chosen preset, the stored settings, the defaults.
@@ -49,6 +77,7 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
     message: issue.message,
   }))
   problems.push(...certificateProblems(result.data, before))
+  if (type === 'oidc') problems.push(...signingKeyProblems(filled, before))
   return { settings: result.data, whole, problems }
 }
 

@@ -144,8 +144,7 @@ export const reviewNew = async (
   by: ChangedBy,
 ): Promise<{ problems: Detail[] }> => {
   const { type } = good
-  const names = ['metadata_xml', 'metadata_url']
-  const hasDocument = names.some(name => name in good || bad.has(name))
+  const hasDocument = ['metadata_xml', 'metadata_url'].some(name => name in good || bad.has(name))
   if (type === undefined) return { problems: [] }
   return judgeNew(context, q, { ...good, type }, by, hasDocument ? undefined : NO_DOCUMENT)
 }
@@ -215,8 +214,9 @@ export const judgeChange = async (
   const organization = await requireOrganization(q, by.caller, provider.organization_id)
   const roles = await mayGive(by, q, organization.id, given)
   const sent: GivenSettings = { ...given, ...document.found }
-  const fields = changedFields(asSent(context, provider), sent)
-  const { settings, whole, problems } = completeSettings(provider.type, sent, { ...provider.settings })
+  const before = asSent(context, provider)
+  const fields = changedFields(before, sent)
+  const { settings, whole, problems } = completeSettings(provider.type, sent, before)
   return {
     provider,
     organization,
@@ -230,7 +230,7 @@ export const judgeChange = async (
       ...roles.problems,
       ...document.problems,
       ...problems,
-      ...addressProblems(context, organization, whole, { ...provider.settings }),
+      ...addressProblems(context, organization, whole, before),
       ...secretProblems(provider, given, whole),
     ],
   }

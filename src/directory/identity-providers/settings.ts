@@ -1,4 +1,4 @@
-import { type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { flag, integer, isWebUrl, line, oneOf, set } from '#src/directory/fields.ts'
 import { isScopeToken } from '#src/protocol/oauth/scope.ts'
@@ -29,6 +29,19 @@ export const oidcSettings = {
     'For Apple: id of the team. With `team_id` and `key_id`, `client_secret` is a private key (PKCS #8, PEM), with which Gatehouse signs the secret that it sends.',
   ),
   key_id: line(64).describe('For Apple: id of the private key.'),
+}
+
+/** True for a text that holds a private key, which must never be sent as a client secret. */
+export const holdsPrivateKey = (secret: string): boolean => /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(secret)
+
+/** Returns the key with which Apple's client secret is signed; undefined for anything but a P-256 key. */
+export const signingKeyOf = (pem: string): KeyObject | undefined => {
+  try {
+    const key = createPrivateKey(pem)
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined
+  } catch {
+    return undefined
+  }
 }
 
 export const SECRET_NEEDED = 'The secret of the client registered at the provider.'

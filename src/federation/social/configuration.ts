@@ -1,7 +1,7 @@
-import { createPrivateKey } from 'node:crypto'
 import * as client from 'openid-client'
 import type { CalledFor, Context, Outbound } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { holdsPrivateKey, signingKeyOf } from '#src/directory/identity-providers/settings.ts'
 import type { OidcProvider, SocialProvider } from '#src/directory/identity-providers/types.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { isAllowed, OutboundError } from '#src/http/outbound.ts'
@@ -62,6 +62,11 @@ export const organizationOf = async (
  */
 const SECRET_LIFETIME = 5 * MINUTE
 
+/** The stored secret cannot authenticate Gatehouse. An earlier version accepted it. */
+export class UnusableSecret extends Error {
+  override readonly name = 'UnusableSecret'
+}
+
 /**
  * Signs Apple's client secret:
  * https://developer.apple.com/documentation/accountorganizationaldatasharing/creating-a-client-secret
@@ -70,6 +75,8 @@ const signedSecret =
   (context: Context, pem: string, apple: { kid: string; iss: string; aud: string }): client.ClientAuth =>
   async (_server, { client_id }, body) => {
     const now = context.clock.now()
+    const key = signingKeyOf(pem)
+    if (!key) throw new UnusableSecret('The secret is no private key on P-256.')
     const { kid, ...issued } = apple
     const claims = {
       ...issued,
@@ -78,7 +85,7 @@ const signedSecret =
       exp: Math.floor((now + SECRET_LIFETIME) / SECOND),
     }
     body.set('client_id', client_id)
-    body.set('client_secret', await signJwt(createPrivateKey(pem), { alg: 'ES256', kid }, claims))
+    body.set('client_secret', await signJwt(key, { alg: 'ES256', kid }, claims))
   }
 
 /**
@@ -90,6 +97,10 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
   const { team_id, key_id, issuer } = provider.settings
   if (!secret) return client.None()
   if (team_id && key_id) return signedSecret(context, secret, { kid: key_id, iss: team_id, aud: issuer })
+  if (holdsPrivateKey(secret))
+    return () => {
+      throw new UnusableSecret('A private key is never sent. It needs team_id and key_id.')
+    }
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
   return (server, ...rest) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']

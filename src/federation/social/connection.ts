@@ -9,7 +9,7 @@ import {
 } from '#src/federation/connection-checks.ts'
 import { causesOf } from '#src/federation/refusal.ts'
 import { OutboundError } from '#src/http/outbound.ts'
-import { discover, MAX_KEPT_BYTES } from './configuration.ts'
+import { discover, MAX_KEPT_BYTES, UnusableSecret } from './configuration.ts'
 import { oauth2Configuration } from './oauth2.ts'
 import { redirectUri } from './provider.ts'
 
@@ -106,6 +106,12 @@ const checkCredentials = async (
   } catch (error) {
     if (causesOf(error).some(cause => cause instanceof OutboundError))
       return finding('credentials', 'bad', `Token endpoint: ${UNREACHABLE}`)
+    if (causesOf(error).some(cause => cause instanceof UnusableSecret))
+      return finding(
+        'credentials',
+        'bad',
+        'The client secret has to be a private key on P-256 (PEM), with team_id and key_id.',
+      )
     const code = errorOf(error)
     if (code !== undefined && UNKNOWN_CLIENT.includes(code))
       return finding('credentials', 'bad', 'The provider refuses the client id or secret.', code)

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Outbound } from '#src/context.ts'
 import { type Draft, fakeOpenId } from '#src/dev/fake-openid.ts'
+import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { type Json, START, startApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
@@ -80,6 +81,22 @@ test('Apple: form_post, a secret signed for each exchange, the name from the for
     iat: START / 1000,
     exp: START / 1000 + 300,
   })
+})
+
+test('IDP-12 Apple: a private key that was stored without its ids is not sent', async () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const client_secret = privateKey.export({ format: 'pem', type: 'pkcs8' })
+  const ids = { team_id: 'TEAM123456', key_id: 'KEY1234567' }
+  const provider = { preset: 'apple', alias: 'apple', name: 'Apple', client_secret, ...ids }
+  const { app, bodies, arrive } = await play(APPLE, provider, () => {})
+  const stored = await app.context.store.read(q => readProvider(q, 'apple'))
+  if (stored?.type !== 'oidc') throw new Error('not stored')
+  const settings = { ...stored.settings, team_id: '' }
+  await app.context.store.write(tx => saveProvider(tx, { ...stored, settings, updated_at: START + 1 }))
+  expect((await arrive({ sub: '001.apple', email: 'x@example.com', name: 'X' })).status).toBe(400)
+  const { body } = await app.admin('GET', '/identity-providers/apple/connection')
+  expect(body.checks).toContainEqual(expect.objectContaining({ name: 'credentials', status: 'bad' }))
+  expect(bodies).toEqual([])
 })
 
 test('Microsoft: the issuer is that of the user’s tenant, and no address counts as verified', async () => {
