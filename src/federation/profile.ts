@@ -2,7 +2,7 @@ import type { ClaimNames, UserField } from '#src/directory/identity-providers/pr
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { isLine, isPlain } from '#src/lib/text.ts'
-import { type AssertedProfile, MAX_SUBJECT_LENGTH } from '#src/protocol/profile.ts'
+import { type AssertedProfile, isSubject } from '#src/protocol/profile.ts'
 import { CallbackError } from './refusal.ts'
 
 /** A profile with the times that a provider states, in milliseconds. */
@@ -32,8 +32,7 @@ const line = (text: string | undefined, max: number): string | undefined => {
  */
 export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
   const { subject } = profile
-  if (!subject || subject.length > MAX_SUBJECT_LENGTH || !isPlain(subject))
-    throw new CallbackError('subject_missing')
+  if (!isSubject(subject) || !isPlain(subject)) throw new CallbackError('subject_missing')
   const email = line(profile.email, 254)
   return {
     subject,

@@ -1,7 +1,7 @@
 /** An identity provider's statements about a user, under Gatehouse's field names. */
 export interface AssertedProfile {
   /**
-   * Identifier of the user at the provider, the same at each login; at most `MAX_SUBJECT_LENGTH` characters.
+   * Identifier of the user at the provider, the same at each login; {@link isSubject} is true for it.
    */
   readonly subject: string
   readonly email?: string | undefined
@@ -19,7 +19,10 @@ export interface AssertedProfile {
 }
 
 /**
- * Maximum length of `subject` in characters. OpenID Connect allows 255 and SAML 256 (persistent NameID); a
- * subject from a SAML attribute (`attribute:NAME=VALUE`) may be longer.
+ * True for a text that can be a subject: 1 to 1,024 characters, and at most 2,048 bytes. OpenID Connect
+ * allows 255 characters and SAML 256 (persistent NameID); a subject from a SAML attribute
+ * (`attribute:NAME=VALUE`) may be longer. The bytes are limited because a row of PostgreSQL's index has at
+ * most 2,704.
  */
-export const MAX_SUBJECT_LENGTH = 1024
+export const isSubject = (subject: string): boolean =>
+  subject !== '' && subject.length <= 1_024 && Buffer.byteLength(subject) <= 2_048

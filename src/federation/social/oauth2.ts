@@ -35,9 +35,10 @@ export const oauth2: Upstream<OAuth2Provider> = {
     const claims = await load(configuration, access_token, userinfo_endpoint)
     if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
     const profile = mapClaims(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
-    // Only `emails_endpoint` tells whether an address is verified. An address from a provider without that
-    // endpoint, such as GitLab, never counts as verified.
-    if (!emails_endpoint) return { ...profile, email_verified: false }
+    // An address from a provider without `emails_endpoint`, such as GitLab, counts as verified only if the
+    // mapping names the claim that says so: OAuth 2.0 has no standard claim for it.
+    const isStated = provider.attribute_mapping.email_verified !== undefined
+    if (!emails_endpoint) return { ...profile, email_verified: isStated && profile.email_verified }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
   },
 }

@@ -1,4 +1,4 @@
-import { type AssertedProfile, MAX_SUBJECT_LENGTH } from '#src/protocol/profile.ts'
+import { type AssertedProfile, isSubject } from '#src/protocol/profile.ts'
 import { SamlError } from './error.ts'
 import { TRANSIENT_FORMAT } from './names.ts'
 import type { Assertion } from './response.ts'
@@ -47,8 +47,8 @@ const FROM_ATTRIBUTE = 'attribute:'
  * The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for
  * the subject, and when the NameID is absent or transient. A transient NameID differs at each login.
  *
- * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is longer than
- * `MAX_SUBJECT_LENGTH`, or when the NameID is empty or begins with `attribute:`
+ * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is too long for
+ * {@link isSubject}, or when the NameID is empty or begins with `attribute:`
  */
 export const assertedProfileOf = (
   { name_id, attributes }: Pick<Assertion, 'name_id' | 'attributes'>,
@@ -70,7 +70,7 @@ export const assertedProfileOf = (
     throw new SamlError('no_subject')
   const stable = name_id && name_id.format !== TRANSIENT_FORMAT ? name_id.value : undefined
   const subject = mapping.subject === undefined && stable ? stable : attributeSubject()
-  if (!subject || subject.length > MAX_SUBJECT_LENGTH) throw new SamlError('no_subject')
+  if (!subject || !isSubject(subject)) throw new SamlError('no_subject')
   const { email_verified, roles } = mapping
   return {
     subject,

@@ -169,6 +169,16 @@ describe('GitHub', () => {
       'subject_missing',
       () => (answers[GITHUB_USER] = () => Response.json({ id: 2 ** 60 })),
     ],
+    [
+      'a subject of more bytes than PostgreSQL can index',
+      'subject_missing',
+      () => {
+        const id = String.fromCodePoint(
+          ...Array.from({ length: 1_024 }, (_, n) => 0x4e00 + ((n * 7_919) % 20_000)),
+        )
+        answers[GITHUB_USER] = () => Response.json(octocat({ id }))
+      },
+    ],
     ['a refusal', 'userinfo', () => (answers[GITHUB_USER] = () => new Response('', { status: 500 }))],
   ]
   test.each(bad)('refused: %s', async (_, reason, spoil) => {
@@ -198,6 +208,36 @@ test('GitLab never reports an address as verified, whatever its profile says', a
       }),
   })
   expect((await goThrough('gitlab')).heading).toBe('Is this you?')
+})
+
+test('FED-21 a mapping of email_verified verifies the address of a provider without address list', async () => {
+  await addUser(app, 'fox')
+  await preset('gitlab', {
+    alias: 'mapped',
+    trust_email: true,
+    attribute_mapping: { email_verified: 'confirmed' },
+  })
+  const claims: Json = {
+    id: 10,
+    username: 'fox',
+    name: 'Fox',
+    email: 'fox@example.com',
+    email_verified: true,
+  }
+  Object.assign(answers, {
+    'https://gitlab.com/oauth/token': token,
+    'https://gitlab.com/api/v4/user': () => Response.json(claims),
+  })
+  expect((await goThrough('mapped')).heading).toBe('Is this you?')
+  claims.confirmed = true
+  expect((await goThrough('mapped')).heading).toBe('Your account')
+})
+
+test('a subject of 2,048 bytes is linked', async () => {
+  const id = String.fromCodePoint(...Array.from({ length: 1_024 }, (_, n) => 0x400 + ((n * 101) % 256)))
+  answers[GITHUB_USER] = () => Response.json(octocat({ id, login: 'long' }))
+  answers[`${GITHUB_USER}/emails`] = () => emails(['long@github.example', true, true])
+  for (let n = 0; n < 2; n++) expect((await goThrough('github')).heading).toBe('Your account')
 })
 
 test('Discord, with its own claim names', async () => {
