@@ -14,10 +14,10 @@ export interface UpstreamProfile extends AssertedProfile {
 }
 
 /**
- * Maximum number of roles taken from a provider, the same as the maximum for a user. A provider may send
- * thousands of groups.
+ * Maximum number of names of a provider that are compared with the roles of the organization. A provider may
+ * send thousands of groups.
  */
-const MAX_ROLES = 100
+const MAX_NAMES = 1_000
 
 /** Returns one storable line without surrounding spaces; undefined for anything else. */
 const line = (text: string | undefined, max: number): string | undefined => {
@@ -43,7 +43,7 @@ export const normalizeProfile = (profile: UpstreamProfile): UpstreamProfile => {
     last_name: line(profile.last_name, 255),
     auth_time: profile.auth_time,
     until: profile.until,
-    roles: profile.roles.slice(0, MAX_ROLES).filter(name => line(name, 128) === name),
+    roles: profile.roles.slice(0, MAX_NAMES).filter(name => line(name, 128) === name),
   }
 }
 

@@ -14,6 +14,9 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { accountOf, confirmProvider, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
 
+/** Maximum number of roles of a new user, the same as the maximum in the admin API. */
+const MAX_ROLES = 100
+
 /**
  * Creates a user from the upstream profile (just-in-time provisioning) and links the account. The user has no
  * password and signs in through the provider. Later logins copy nothing from the profile, because a copy
@@ -55,11 +58,12 @@ export const provisionUser = async (
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
     // Names that are not roles of the organization are ignored. The provider's list may contain its own
     // groups, and a renamed or deleted role must not lock people out.
-    const wanted = [...profile.roles, ...(found?.invitation.roles ?? [])]
-    const named = await rolesNamed(q, organization.id, wanted)
+    const wanted = [...new Set([...(found?.invitation.roles ?? []), ...profile.roles])]
+    const existing = new Set((await rolesNamed(q, organization.id, wanted)).map(({ name }) => name))
+    const named = [...defaults.map(({ name }) => name), ...wanted.filter(name => existing.has(name))]
     return {
       username: await freeName(q, identity),
-      roles: [...new Set([...defaults, ...named].map(({ name }) => name))],
+      roles: [...new Set(named)].slice(0, MAX_ROLES),
     }
   })
   return createUser(

@@ -104,6 +104,39 @@ describe('a new user', () => {
     ])
   })
 
+  test('FED-27 has the roles of a mapped claim that only the userinfo endpoint has', async () => {
+    await create(app, '/roles', { name: 'deck', permissions: [] })
+    await addProvider(app, 'userinfo', { client_id: 'userinfo', attribute_mapping: { roles: 'groups' } })
+    const arrive = async (twist: typeof upstream.twist) => {
+      upstream.twist = twist
+      upstream.asked.length = 0
+      const { sub, email } = somebody()
+      await goThrough(fresh(), upstream, entry('userinfo'), { sub, email })
+      honest()
+      return { roles: (await usersBy(email))[0].roles, isAsked: upstream.asked.includes('/userinfo') }
+    }
+    const groups = ['deck']
+    expect(await arrive(({ userinfo }) => Object.assign(userinfo, { groups }))).toEqual({
+      roles: ['deck', 'user'],
+      isAsked: true,
+    })
+    expect(await arrive(({ claims }) => Object.assign(claims, { groups }))).toEqual({
+      roles: ['deck', 'user'],
+      isAsked: false,
+    })
+  })
+
+  test('FED-28 has a role of the organization that comes after a hundred other groups', async () => {
+    await create(app, '/roles', { name: 'last', permissions: [] })
+    await addProvider(app, 'many', { client_id: 'many', attribute_mapping: { roles: 'groups' } })
+    const groups = [...Array.from({ length: 150 }, (_, n) => `group-${n}`), 'last']
+    upstream.twist = ({ claims }) => Object.assign(claims, { groups })
+    const { sub, email } = somebody()
+    await goThrough(fresh(), upstream, entry('many'), { sub, email })
+    honest()
+    expect(await usersBy(email)).toMatchObject([{ roles: ['last', 'user'] }])
+  })
+
   test('is refused where registration is closed, or the organization does not allow the address', async () => {
     const { sub, email } = somebody()
     await app.events()

@@ -67,9 +67,11 @@ export const openid: Upstream<OidcProvider> = {
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = { ...mapClaims(provider, known, preset), auth_time }
-    // The userinfo endpoint costs another call, so it is called only when the address or the name is missing.
-    // The provider's tokens have no other use and are not stored.
-    if (isWhole(profile) || !configuration.serverMetadata().userinfo_endpoint) return profile
+    // The userinfo endpoint costs another call, so it is called only when the address, the name or a mapped
+    // claim is missing. The provider's tokens have no other use and are not stored.
+    const hasMapped = Object.values(provider.attribute_mapping).every(name => Object.hasOwn(known, name))
+    const isComplete = isWhole(profile) && hasMapped
+    if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
     const merged = mapClaims(provider, { ...more, ...known }, preset)
     const isSameAddress = merged.email === mapClaims(provider, more, preset).email
