@@ -274,7 +274,7 @@ export interface SamlKey {
 /** Cached metadata of an upstream provider, and the client that is registered there (federation/social). */
 export interface KnownUpstream {
   readonly version: number
-  readonly expires_at: number
+  readonly kept: { readonly from: number; readonly until: number }
   readonly configuration: Promise<Configuration>
 }
 

@@ -119,22 +119,25 @@ const FAILED_FOR = 15 * SECOND
 /**
  * Returns the provider's metadata, and the client that is registered at the provider. The result is cached
  * for ten minutes, and a failure for 15 s. A change of the provider's settings makes the cached value
- * invalid.
+ * invalid, and so does a clock that is set back.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const { upstreams, clock } = context
   const now = clock.now()
   const found = upstreams.get(provider.id)
-  if (found && found.version === provider.updated_at && found.expires_at > now) return found.configuration
+  const isCurrent = found && now >= found.kept.from && now < found.kept.until
+  if (isCurrent && found.version === provider.updated_at) return found.configuration
   const configuration = discover(context, provider)
-  const entry = { version: provider.updated_at, expires_at: now + KNOWN_FOR, configuration }
+  const kept = { from: now, until: now + KNOWN_FOR }
+  const entry = { version: provider.updated_at, kept, configuration }
   upstreams.delete(provider.id)
   upstreams.set(provider.id, entry)
   const [oldest] = upstreams.keys()
   if (upstreams.size > MAX_KEPT && oldest !== undefined) upstreams.delete(oldest)
   configuration.catch(() => {
-    if (upstreams.get(provider.id) === entry)
-      upstreams.set(provider.id, { ...entry, expires_at: clock.now() + FAILED_FOR })
+    if (upstreams.get(provider.id) !== entry) return
+    const from = clock.now()
+    upstreams.set(provider.id, { ...entry, kept: { from, until: from + FAILED_FOR } })
   })
   return configuration
 }
