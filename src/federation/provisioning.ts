@@ -9,7 +9,7 @@ import type { Call } from '#src/http/call.ts'
 import { newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
-import { linkAccount } from '#src/sign-in/external-accounts.ts'
+import { linkAccount, recordLink } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { accountOf, confirmProvider, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
@@ -44,7 +44,8 @@ export const provisionUser = async (
   const waits = !found && needsApproval(organization)
   const also = async (tx: Transaction, user: UserRow) => {
     await confirmProvider(tx, identity)
-    await linkAccount(context, tx, accountOf(identity), user)
+    const isNew = await linkAccount(context, tx, accountOf(identity), user)
+    if (isNew) await recordLink(context, tx, user, { linked: provider.id }, call)
     if (found) return useUp(context, tx, call, found, user)
     const now = await readOrganization(tx, organization.id)
     if (!now || needsApproval(now) !== waits) throw new PageError('expired', 400)

@@ -160,7 +160,13 @@ for (const [alias, login, given_name] of [
       const tokens = await finish()
       expect(tokens.claims()).toMatchObject({ email: `${login}@upstream.example`, given_name, amr: ['fed'] })
       const types = (await app.events()).map(({ type }) => type)
-      expect(types.sort()).toEqual(['session.created', 'token.issued', 'user.created', 'user.login'])
+      expect(types.sort()).toEqual([
+        'session.created',
+        'token.issued',
+        'user.created',
+        'user.login',
+        'user.updated',
+      ])
       await close()
     },
     30_000,

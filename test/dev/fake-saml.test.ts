@@ -70,7 +70,7 @@ test('the user picks an account, and the application gets a code', async () => {
   const { code = '', state } = answerOf(end)
   expect(state).toBe('xyz')
   const [created, ...others] = await app.events()
-  expect([created?.type, others]).toEqual(['user.created', []])
+  expect([created?.type, others.map(({ type }) => type)]).toEqual(['user.created', ['user.updated']])
 
   const body = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
   const tokens = await app.call('/oauth/token', {

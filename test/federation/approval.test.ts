@@ -8,9 +8,10 @@ import { startLinking } from './linking-world.ts'
 import { atUpstream, goThrough, pathOf } from './upstream.ts'
 
 const mail = captureMail()
-const { app, upstream, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } = await startLinking({
-  mail,
-})
+const { app, upstream, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } =
+  await startLinking({
+    mail,
+  })
 const WAITS = { status: 200, heading: 'Waiting for approval' }
 
 const allow = async (registration: string) =>
@@ -65,6 +66,7 @@ describe('PEO-42 a person who comes by a provider', () => {
     expect(await accountsOf(user?.id)).toMatchObject([{ subject: who.sub }])
     expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
       ['user.created', null, { roles_added: ['user'] }],
+      ['user.updated', user?.id, { fields: ['external_accounts'], linked: asking.id }],
       ['user.registered', user?.id, { waits: true }],
     ])
     expect(await waiting()).toMatchObject([{ id: user?.id, email: who.email, email_verified: false }])
@@ -114,7 +116,7 @@ describe('PEO-42 a person who comes by a provider', () => {
     const who = somebody()
     await app.events()
     expect(await whoIs(await arrive(who))).toStartWith('usr_')
-    expect((await app.events()).map(({ type }) => type)).toEqual(['user.created'])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.created', 'user.updated'])
   })
 
   test('does not wait with an invitation, nor with an account from before', async () => {

@@ -53,6 +53,7 @@ describe('an invited person who comes by a provider', () => {
     expect(await accountsOf(user?.id)).toMatchObject([{ subject: sub }])
     expect((await app.events()).map(({ type, actor_id }) => [type, actor_id])).toEqual([
       ['user.created', null],
+      ['user.updated', user?.id],
       ['invitation.accepted', user?.id],
       ['group.updated', 'gatehouse-admin'],
       ['user.login', user?.id],
@@ -99,7 +100,14 @@ describe('an invited person who comes by a provider', () => {
       'Your account',
     )
     expect(await accountsOf(created.id)).toMatchObject([{ subject: sub }])
-    expect((await app.events()).map(({ type, actor_id }) => [type, actor_id])).toEqual([
+    const [linked, ...others] = await app.events()
+    expect(linked).toMatchObject({
+      type: 'user.updated',
+      actor_id: created.id,
+      target_id: created.id,
+      metadata: { fields: ['external_accounts'], linked: expect.stringMatching(/^idp_/) },
+    })
+    expect(others.map(({ type, actor_id }) => [type, actor_id])).toEqual([
       ['invitation.accepted', created.id],
       ['user.login', created.id],
     ])

@@ -46,6 +46,14 @@ describe('a new user', () => {
         organization_id: 'org_default',
         metadata: { roles_added: ['user'] },
       },
+      {
+        type: 'user.updated',
+        actor_id: id,
+        target_id: id,
+        target_type: 'user',
+        organization_id: 'org_default',
+        metadata: { fields: ['external_accounts'], linked: asking.id },
+      },
     ])
   })
 

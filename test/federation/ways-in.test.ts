@@ -94,7 +94,11 @@ describe('starting a login', () => {
     await app.events()
     const page = await goThrough(fresh(), upstream, '/oauth/social/asking', somebody())
     expect(page.heading).toBe('Your account')
-    expect((await app.events()).map(({ type }) => type)).toEqual(['user.created', 'user.login'])
+    expect((await app.events()).map(({ type }) => type)).toEqual([
+      'user.created',
+      'user.updated',
+      'user.login',
+    ])
   })
 
   test('wrong parameters are refused as at the authorization endpoint', async () => {

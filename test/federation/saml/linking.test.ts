@@ -171,7 +171,9 @@ describe('M-09 a provider of one organization', () => {
     expect(isIn(await arrive(app, idp, await setOut(app, 'tenant', tenantEntry), two))).toBe(true)
     expect((await app.events()).map(({ type, organization_id }) => [type, organization_id])).toEqual([
       ['user.created', 'org_default'],
+      ['user.updated', 'org_default'],
       ['user.created', tenant.id],
+      ['user.updated', tenant.id],
     ])
   })
 
