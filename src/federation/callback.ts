@@ -18,9 +18,8 @@ import type { Call } from '#src/http/call.ts'
 import { browserHash, withCookies } from '#src/http/cookies.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { PageError } from '#src/pages/error-page.ts'
+import { errorPage, PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
-import { sameOrganization } from '#src/pages/way-back.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
@@ -28,7 +27,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { accountOf, confirmProvider, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { normalizeProfile, type UpstreamProfile } from './profile.ts'
 import { provisionUser } from './provisioning.ts'
-import { CallbackError, checkCallbackLimit, refuseCallback } from './refusal.ts'
+import { CallbackError, checkCallbackLimit, refuseCallback, retryUrlOf } from './refusal.ts'
 import { endUpstreamRequest, isPendingUpstream, storePendingLink } from './upstream-request.ts'
 
 /** Facts about the upstream request that a callback answers. */
@@ -59,19 +58,20 @@ export const handleCallback = async (
 ): Promise<Response> => {
   const browser = browserSessionOf(context, call)
   const { flow, cookies, linking, upstream_request } = await flowOfRequest(context, browser, provider, state)
-  return withRefusals(context, browser, { provider, flow, linking }, async () => {
+  const answer = await withRefusals(context, browser, { provider, flow, linking }, async () => {
     if (!provider.enabled) throw new CallbackError('provider_disabled')
     const asserted = normalizeProfile(await prove(upstream_request).catch(asCallbackError))
     const profile = { ...asserted, auth_time: authTimeOf(context, asserted, upstream_request) }
-    const answer = await completeLogin(context, browser, flow, {
+    return completeLogin(context, browser, flow, {
       provider,
       organization: flow.organization,
       profile,
       linking,
       invited: flow.request.invited,
     })
-    return withCookies(answer, cookies)
-  })
+  }).catch(error => errorPage(context, call, error))
+  // A refusal sends the cookie, too: the link of its page leads to the flow that was stored for this browser.
+  return withCookies(answer, cookies)
 }
 
 /**
@@ -149,10 +149,7 @@ export const withRefusals = async (
   } catch (error) {
     const refusal = refusalOf(error)
     if (!refusal) throw error
-    const retry_url = linking
-      ? sameOrganization(flow.request.back ?? '', '/account')
-      : `/oauth/login?request=${flow.handle}`
-    const page = await refuseCallback(context, call, provider, refusal, retry_url)
+    const page = await refuseCallback(context, call, provider, refusal, retryUrlOf(flow, linking))
     throw refusal === error ? page : error
   }
 }

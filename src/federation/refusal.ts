@@ -1,3 +1,4 @@
+import type { StoredFlow } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import type { Call } from '#src/http/call.ts'
@@ -6,6 +7,7 @@ import { retryLater } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { PageError } from '#src/pages/error-page.ts'
+import { sameOrganization } from '#src/pages/way-back.ts'
 import { failLogin } from '#src/sign-in/failed-login.ts'
 import { chargeBrowser, chargeDevice } from '#src/sign-in/known-browsers.ts'
 import { checkThrottle, type ThrottleKey } from '#src/sign-in/throttle.ts'
@@ -33,6 +35,10 @@ export class CallbackError extends Error {
     this.email = email ?? ''
   }
 }
+
+/** Returns the URL at which a person can start again: the account page of a linking, or else the login. */
+export const retryUrlOf = ({ request, handle }: StoredFlow, linking: UserId | undefined): string =>
+  linking ? sameOrganization(request.back ?? '', '/account') : `/oauth/login?request=${handle}`
 
 /** Returns an error and its causes, at most five errors, the outermost first. */
 export const causesOf = (error: unknown): Error[] => {

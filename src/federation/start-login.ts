@@ -23,7 +23,7 @@ import type { Secret } from '#src/lib/secrets.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
-import { causesOf } from './refusal.ts'
+import { causesOf, retryUrlOf } from './refusal.ts'
 import { storeSentRequest, upstreamState } from './upstream-request.ts'
 
 /** A browser that is about to be redirected to a provider. */
@@ -102,7 +102,8 @@ const redirectUpstream = async <P extends IdentityProvider>(
     const { request_id } = browser.call
     const causes = causesOf(cause).map(({ message }) => message)
     context.log.warn({ event: 'provider_failed', request_id, provider: provider.alias, causes })
-    throw new PageError('provider', 502, { cause })
+    const retry = 'handle' in flow && { retry_url: retryUrlOf(flow, linking) }
+    throw new PageError('provider', 502, { cause, ...retry })
   })
   const { stored, cookies } =
     'handle' in flow ? { stored: flow, cookies: [] } : await storeFlow(context, browser, flow, handle)

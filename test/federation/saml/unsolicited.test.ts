@@ -87,6 +87,18 @@ describe('unsolicited responses', () => {
     expect((await reasons()).at(-1)).toEqual(['user.login_failed', 'saml_replayed'])
   })
 
+  test('FED-29 a refusal in a new browser leads to the login page', async () => {
+    const encoded = unasked('open')
+    expect((await drop(encoded)).status).toBe(200)
+    const browser = openBrowser(app)
+    const page = await drop(encoded, browser)
+    if (!('html' in page)) throw new Error('refused at the door')
+    expect([page.status, page.heading]).toEqual([400, 'Signing in didn’t work'])
+    const link = /href="(\/oauth\/login\?request=[^"]+)"/.exec(page.html)?.[1] ?? ''
+    const login = await browser.get(link)
+    expect([login.status, login.heading]).toEqual([200, 'Sign in'])
+  })
+
   test('S-31 are accepted once, over a restart', async () => {
     const encoded = unasked('open')
     expect((await drop(encoded)).status).toBe(200)

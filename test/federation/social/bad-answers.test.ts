@@ -165,6 +165,28 @@ describe('a provider with wrong answers', () => {
     expect((await fresh().get('/oauth/social/down')).location).toStartWith(ISSUER)
   })
 
+  test('FED-29 discovery fails at a login that waits: the page leads back to it', async () => {
+    await addProvider(app, 'broken')
+    upstream.intercept = () => new Response('', { status: 503 })
+    const browser = fresh()
+    const login = await browser.get('/account')
+    const button = /href="(\/oauth\/social\/broken\?request=[^"]+)"/.exec(login.html)?.[1] ?? ''
+    const page = await browser.get(button)
+    expect([page.status, page.heading]).toEqual([502, 'Signing in didn’t work'])
+    const link = /href="(\/oauth\/login\?request=[^"]+)"/.exec(page.html)?.[1] ?? ''
+    expect((await browser.get(link)).heading).toBe('Sign in')
+  })
+
+  test('a failure from before the clock was set back is forgotten', async () => {
+    await addProvider(app, 'early')
+    upstream.intercept = () => new Response('', { status: 503 })
+    app.clock.advance(3_600_000)
+    expect((await fresh().get('/oauth/social/early')).status).toBe(502)
+    app.clock.advance(-3_600_000)
+    honest()
+    expect((await fresh().get('/oauth/social/early')).location).toStartWith(ISSUER)
+  })
+
   test('discovery has another issuer, or an endpoint that is not a web address', async () => {
     await addProvider(app, 'mixed')
     const metadata = {
