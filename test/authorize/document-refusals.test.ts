@@ -5,7 +5,7 @@ import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { addUser } from '#test/support/people.ts'
 import { documentWorld, json, request, WEB } from './document-world.ts'
 
-const { answerWith, app, asked, logIn, open, publish, stored } = await documentWorld()
+const { answerWith, app, asked, giveUp, logIn, open, publish, stored } = await documentWorld()
 
 /** A new user for each test: calls that fetch documents are limited per user. */
 let people = 0
@@ -92,7 +92,10 @@ describe('CMD-05 a document that cannot be used ends in a page', () => {
   let ids = 0
   const nextId = () => `https://bad${++ids}.example/client.json`
   const answers: Record<string, (request: Request) => Response | Promise<Response>> = {
-    'it does not come in time': () => new Promise<Response>(() => {}),
+    'it does not come in time': () => {
+      giveUp()
+      return new Promise<Response>(() => {})
+    },
     'it redirects': () => Response.redirect(`https://claude.ai/`, 302),
     'it is another type': () => new Response('{}', { headers: { 'content-type': 'text/html' } }),
     'it has no type': () => new Response(new TextEncoder().encode('{}')),

@@ -53,7 +53,8 @@ export const documentWorld = async () => {
    */
   const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
   const call = outboundFetch(allowed)
-  const impatient = outboundFetch(allowed, { timeout: 20 })
+  /** Ends the latest call to slow.example, as its timeout would. */
+  let giveUp = new AbortController()
   const real = outboundFetch(
     { outbound_allow: [] },
     {
@@ -68,9 +69,10 @@ export const documentWorld = async () => {
     {
       fetch: (address, init) => {
         const { host, hostname, pathname, search } = new URL(address)
-        const send = hostname === 'slow.example' ? impatient : call
+        if (hostname === 'slow.example') giveUp = new AbortController()
+        const more = hostname === 'slow.example' ? { signal: giveUp.signal } : {}
         return hostname.endsWith('.example') || published.has(String(address))
-          ? send(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, init)
+          ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, { ...init, ...more })
           : real(address, init)
       },
     },
@@ -132,5 +134,16 @@ export const documentWorld = async () => {
       (await q.select().from(q.tables.dynamic_clients)).map(({ client_id }) => client_id),
     )
 
-  return { app, asked, configure, publish, answerWith, open, logIn, grant, stored }
+  return {
+    app,
+    asked,
+    giveUp: () => giveUp.abort(),
+    configure,
+    publish,
+    answerWith,
+    open,
+    logIn,
+    grant,
+    stored,
+  }
 }
