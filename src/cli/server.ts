@@ -11,8 +11,8 @@ import { listen } from './listen.ts'
 import { isTerminal, openLog } from './log.ts'
 
 /**
- * Milliseconds after SIGTERM within which requests in flight may finish. The process ends within 2 s, so that
- * a restart causes only a short pause.
+ * Milliseconds after SIGTERM within which requests and deliveries in flight may finish. The process ends
+ * within 2 s, so that a restart causes only a short pause.
  */
 const DRAIN_MS = 1_500
 /**
@@ -116,8 +116,7 @@ export const serveAlone = async (
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   await stopped
-  stopHousekeeping()
-  await Promise.race([listener.stop(), Bun.sleep(DRAIN_MS)])
+  await Promise.race([Promise.all([stopHousekeeping(), listener.stop()]), Bun.sleep(DRAIN_MS)])
   const closed = instance.store.close()
   await (config.database_url ? Promise.race([closed, Bun.sleep(LAST_WRITES_MS)]) : closed)
   unlock()

@@ -20,6 +20,9 @@ export interface Message {
   next_attempt_at: number
 }
 
+/** Stops a delivery. */
+export type Stop = () => Promise<void>
+
 /** Messages of one kind in the database, and their delivery. */
 export interface Queue<M extends Message> {
   /** Topic of the writes that add messages. */
@@ -78,7 +81,7 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
  * Attempts the due messages, several at the same time, until none is left. If all deliveries of an
  * organization hang, other organizations do not wait for them. A message stays in the queue until the outcome
  * of its attempt is stored, so it is sent again if the process is killed before that. `more` resolves when
- * there may be new messages.
+ * there may be new messages. When `isStopped` is true, running attempts end and none begins.
  *
  * @returns the number of attempts
  */
@@ -86,6 +89,7 @@ export const deliverDue = async <M extends Message>(
   context: Context,
   queue: Queue<M>,
   more = () => new Promise<void>(() => {}),
+  isStopped = () => false,
 ): Promise<number> => {
   const { store, clock, log, config } = context
   const at_once = shareOf(queue.at_once, config.workers)
@@ -107,7 +111,7 @@ export const deliverDue = async <M extends Message>(
    * start.
    */
   const start = async (): Promise<void> => {
-    for (let free = at_once - running.size; free > 0; free = at_once - running.size) {
+    for (let free = at_once - running.size; free > 0 && !isStopped(); free = at_once - running.size) {
       const counts = countsOf(running.values())
       const busy = [...counts.keys()].filter(id => counts.get(id) === at_once_each)
       const found = await store.read(q => queue.due(q, clock.now(), busy, free))
@@ -179,32 +183,41 @@ const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queu
 /**
  * Delivers new messages at once and failed ones when they are due.
  *
- * @returns a function that stops the delivery
+ * @returns a function that stops the delivery. Its promise resolves when the outcomes of the running attempts
+ *   are stored. A message whose outcome is not stored is sent again after the next start.
  */
-export const startDelivery = <M extends Message>(context: Context, queue: Queue<M>): (() => void) => {
+export const startDelivery = <M extends Message>(context: Context, queue: Queue<M>): Stop => {
   let signal = Promise.withResolvers<void>()
-  let isRunning = false
+  let running: Promise<void> | undefined
   let isDue = false
   let isStopped = false
   const release = releaser(context, queue)
-  const round = async (): Promise<void> => {
-    const released = release()
-    isDue = true
-    signal.resolve()
-    signal = Promise.withResolvers()
-    if (isRunning) return
-    isRunning = true
+  const deliver = async (released: Promise<void>): Promise<void> => {
     await released
     while (isDue && !isStopped) {
       isDue = false
-      await deliverDue(context, queue, () => signal.promise).catch(error =>
+      await deliverDue(
+        context,
+        queue,
+        () => signal.promise,
+        () => isStopped,
+      ).catch(error =>
         context.log.error(
           { event: queue.topic, err: error },
           'the outbox cannot be read: trying again later',
         ),
       )
     }
-    isRunning = false
+  }
+  const round = async (): Promise<void> => {
+    const released = release()
+    isDue = true
+    signal.resolve()
+    signal = Promise.withResolvers()
+    running ??= deliver(released).finally(() => {
+      running = undefined
+    })
+    await running
   }
   // The write waits until this listener returns, so `setTimeout` starts the round in a later task.
   context.store.onChange(topics => {
@@ -213,8 +226,9 @@ export const startDelivery = <M extends Message>(context: Context, queue: Queue<
   const timer = setInterval(round, POLL)
   timer.unref()
   void round()
-  return () => {
+  return async () => {
     isStopped = true
     clearInterval(timer)
+    await running
   }
 }

@@ -1,6 +1,6 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
-import { deliverDue, startDelivery } from '#src/delivery/queue.ts'
+import { deliverDue, type Stop, startDelivery } from '#src/delivery/queue.ts'
 import { invitationUrl } from '#src/directory/invitations/service.ts'
 import { findInvitation, insertInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
@@ -263,5 +263,5 @@ export const deliverMails = (context: Context): Promise<number> => deliverDue(co
 /**
  * Sends new mail at once and retries failed mail when it is due. Returns a function that stops the delivery.
  */
-export const startMailDelivery = (context: Context): (() => void) =>
-  context.mail ? startDelivery(context, queue) : () => {}
+export const startMailDelivery = (context: Context): Stop =>
+  context.mail ? startDelivery(context, queue) : async () => {}

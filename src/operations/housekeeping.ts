@@ -1,5 +1,6 @@
 import { endFollowing } from '#src/audit/tails.ts'
 import type { Context } from '#src/context.ts'
+import type { Stop } from '#src/delivery/queue.ts'
 import { MINUTE, parseDuration, SECOND } from '#src/lib/duration.ts'
 import { backupLock } from '#src/storage/data-dir.ts'
 import type { Topic } from '#src/storage/store.ts'
@@ -43,7 +44,7 @@ const schedules: Schedule[] = [
   },
 ]
 
-type Start = (context: Context) => () => void
+type Start = (context: Context) => Stop
 
 interface Delivery {
   /** Topic of the commits that may insert something to deliver. */
@@ -77,8 +78,8 @@ const deliveries: Delivery[] = [
  *
  * @returns a function that stops it
  */
-const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery): (() => void) => {
-  let stop: (() => void) | undefined
+const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery): Stop => {
+  let stop: Stop | undefined
   let isStopped = false
   let isLooking = false
   const look = async (): Promise<void> => {
@@ -98,11 +99,11 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
   context.store.onChange(topics => {
     if (topics?.has(topic)) setTimeout(look)
   })
-  return () => {
+  return async () => {
     isStopped = true
     clearTimeout(first)
     clearInterval(timer)
-    stop?.()
+    await stop?.()
   }
 }
 
@@ -133,17 +134,17 @@ const everyMinute = (context: Context, { lock, jobs }: Schedule): Timer => {
  * Starts the periodic work: the sweep of expired rows, purges, key rotation, retention of events, backups,
  * deliveries, and the measurement of the event loop.
  *
- * @returns a function that stops it
+ * @returns a function that stops it. Its promise resolves when no delivery runs.
  */
-export const startHousekeeping = (context: Context): (() => void) => {
+export const startHousekeeping = (context: Context): Stop => {
   const timers = schedules.map(schedule => everyMinute(context, schedule))
   const stops = [
     ...deliveries.map(delivery => startWhenNeeded(context, delivery)),
     watchEventLoop(context.store.metrics),
     () => endFollowing(context),
   ]
-  return () => {
-    for (const stop of stops) stop()
+  return async () => {
     for (const timer of timers) clearInterval(timer)
+    await Promise.all(stops.map(stop => stop()))
   }
 }

@@ -1,6 +1,13 @@
 import type { Context } from '#src/context.ts'
 import { LOGOUTS } from '#src/delivery/families.ts'
-import { deliverDue, longestPause, pauseAfter, type Queue, startDelivery } from '#src/delivery/queue.ts'
+import {
+  deliverDue,
+  longestPause,
+  pauseAfter,
+  type Queue,
+  type Stop,
+  startDelivery,
+} from '#src/delivery/queue.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
@@ -108,4 +115,4 @@ export const deliverLogouts = (context: Context): Promise<number> => deliverDue(
 /**
  * Delivers new logouts at once and failed ones when they are due. Returns a function that stops the delivery.
  */
-export const startLogoutDelivery = (context: Context): (() => void) => startDelivery(context, queue)
+export const startLogoutDelivery = (context: Context): Stop => startDelivery(context, queue)

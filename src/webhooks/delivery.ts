@@ -2,7 +2,7 @@ import type { EventRow } from '#src/audit/store.ts'
 import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
-import { deliverDue, NEVER, type Queue, startDelivery } from '#src/delivery/queue.ts'
+import { deliverDue, NEVER, type Queue, type Stop, startDelivery } from '#src/delivery/queue.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
@@ -238,7 +238,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
  *
  * @returns a function that stops the delivery
  */
-export const startWebhookDelivery = (context: Context): (() => void) => {
+export const startWebhookDelivery = (context: Context): Stop => {
   let seen: number | undefined
   let isPolling = false
   const poll = async (): Promise<void> => {
@@ -259,6 +259,6 @@ export const startWebhookDelivery = (context: Context): (() => void) => {
   const stop = startDelivery(context, queue)
   return () => {
     clearInterval(timer)
-    stop()
+    return stop()
   }
 }

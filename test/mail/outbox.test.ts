@@ -233,6 +233,33 @@ describe('the outbox', () => {
     stop()
   })
 
+  test('at a stop, finishes the mail that is being sent and begins no other', async () => {
+    const begun = Promise.withResolvers<void>()
+    const accepted = Promise.withResolvers<void>()
+    const slow = await startApp(
+      {},
+      {
+        mail: {
+          send: async sent => {
+            mail.sent.push(sent)
+            begun.resolve()
+            await accepted.promise
+          },
+        },
+      },
+    )
+    const { context } = slow
+    const user = await addUser(slow, 'bob', { email_verified: false })
+    const stop = startMailDelivery(context)
+    for (let i = 0; i < 3; i++) await slow.admin('POST', `/users/${user.id}/send-verification`)
+    await begun.promise
+    const stopped = stop()
+    accepted.resolve()
+    await stopped
+    expect(mail.sent).toHaveLength(1)
+    expect(await context.store.read(q => q.$count(q.tables.mails))).toBe(2)
+  })
+
   test('stores nothing where no mail server is configured', async () => {
     const plain = await startApp()
     const user = await addUser(plain, 'bob')
