@@ -3,7 +3,7 @@ import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, type Stop, startDelivery } from '#src/delivery/queue.ts'
-import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, WebhookId } from '#src/lib/ids.ts'
 import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
@@ -137,6 +137,13 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
   })
 
 /**
+ * Returns the milliseconds by which a turn began late; 0 up to `CLOCK_SKEW`. A turn is late after a stop, or
+ * when the database was restored from a backup.
+ */
+const overdueBy = ({ next_attempt_at }: Webhook, begun: number): number =>
+  begun > next_attempt_at + CLOCK_SKEW ? begun - next_attempt_at : 0
+
+/**
  * Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. An
  * event waits for the earlier ones, so receivers can rely on the order. The audit log is the outbox, so no
  * event is stored twice, and webhooks add no cost to a write.
@@ -147,7 +154,13 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
     types: typesOf(found.events),
     organization_id: found.all_organizations ? undefined : found.organization_id,
   }
-  let hook = { ...found, next_attempt_at: until }
+  const { failing_since } = found
+  let hook = {
+    ...found,
+    next_attempt_at: until,
+    // Time in which no server tried does not count as failing, such as the time after a stop.
+    failing_since: failing_since && failing_since + overdueBy(found, until - LEASE),
+  }
   for (;;) {
     const settled = await settledSeq(context.store)
     const last = Math.min(settled, hook.cursor + WINDOW)

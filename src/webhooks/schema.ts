@@ -95,7 +95,9 @@ const state = {
     ),
   failing_since: time
     .nullable()
-    .describe('Time of the first failure since the last success or change; null without a failure.'),
+    .describe(
+      'Time of the first failure since the last success or change, later by the time in which no server tried; null without a failure.',
+    ),
   failure: z
     .string()
     .nullable()

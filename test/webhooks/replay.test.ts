@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp } from '#test/support/app.ts'
@@ -46,5 +47,24 @@ test('WHK-20 a replay that skips many events lets other work run, and delivers t
   await deliverWebhooks(app.context)
   expect(turns()).toBeGreaterThanOrEqual(20)
   expect(targets()).toEqual([...ids, ...ids])
+  receiver.stop()
+})
+
+test('WHK-08 the time in which no server ran does not count as failing', async () => {
+  const receiver = startReceiver()
+  receiver.state.answer = () => new Response(null, { status: 503 })
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  await addUser(app, 'ada')
+  await deliverWebhooks(app.context)
+  for (let stops = 0; stops < 2; stops++) {
+    app.clock.advance(2 * DAY)
+    await app.events()
+    await deliverWebhooks(app.context)
+    expect(await app.events()).toEqual([])
+    const { body } = await app.admin('GET', `/webhooks/${hook.id}`)
+    expect(body).toMatchObject({ enabled: true, disabled_reason: null })
+    expect(Date.parse(body.next_attempt_at) - app.clock.now()).toBeLessThan((stops ? 36 : 6) * MINUTE)
+  }
   receiver.stop()
 })
