@@ -1,6 +1,6 @@
-import type { Change } from '#src/seed/apply.ts'
 import { readSeedText } from '#src/seed/file.ts'
 import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
+import type { Change } from '#src/seed/steps.ts'
 
 /**
  * Reads a seed file; `-` is standard input.

@@ -4,6 +4,7 @@ import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
+import { type Deletion, hasRemains } from '#src/storage/remains.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 
 const { placeholder } = sql
@@ -28,6 +29,23 @@ export const findIdentity = async (
  */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`
+
+/**
+ * Returns the id that was chosen for a new object, if any. The id may be that of a deleted object, because a
+ * seed file can name it again. The new object would get the remaining rows of the deleted one, such as the
+ * users who had the role, and the purge would then remove its own rows too.
+ *
+ * @throws AppError 409 while rows of a deleted object with this id remain
+ */
+export const chosenId = async <Id extends string>(
+  q: Queries,
+  kind: Deletion,
+  id: Id | undefined,
+): Promise<Id | undefined> => {
+  if (id && (await hasRemains(q, kind, id)))
+    throw valueTaken('id', 'An object with this id is still being deleted. Try again in a minute.')
+  return id
+}
 
 export type Order = 'asc' | 'desc'
 

@@ -10,19 +10,12 @@ import { DEFAULT_ORGANIZATION, NO_ORGANIZATION, type OrganizationId } from '#src
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
+import { prune } from './prune.ts'
+import { finishPurges } from './purges.ts'
 import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
 import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
-import * as stored from './store.ts'
-
-/** A change that `apply` makes and `plan` lists. */
-export interface Change {
-  action: 'create' | 'update' | 'delete'
-  section: SeedSection
-  name: string
-  /** The changed fields of an update. */
-  fields?: string[]
-}
+import type { Change, Step } from './steps.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
@@ -59,6 +52,7 @@ export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions
 const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
   const { store } = base
   const { entries } = prepared.seed
+  if (!options.dry_run) await finishPurges(base, prepared.seed)
   const whole = (tx: Transaction) =>
     runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
   const isShort = seedSections.reduce((sum, section) => sum + entries[section].length, 0) <= SHORT
@@ -78,13 +72,6 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
 
 /** Passwords hashed at once. On two cores they take half of an organization's seats in the hash queue. */
 const HASHES = 32
-
-/** Work on an entry that the file names, or on a stored entry to prune. */
-interface Step {
-  path: string
-  /** Resolves to the change, or to undefined when the entry is up to date. */
-  run(work: SeedRun): Promise<Change | undefined>
-}
 
 interface AppliedStep {
   step: Step
@@ -181,6 +168,7 @@ const runSteps = async (
  * mistakes is skipped, because each reference to a wrong entry would be reported as a further mistake.
  */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
+  if (options.dry_run) await finishPurges(work.context, seed)
   const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
   if (options.prune && wrong.size === 0) yield* prune(work, seed)
   for (const section of seedSections.filter(name => !referred[name].some(other => wrong.has(other))))
@@ -251,50 +239,4 @@ const checkPassword = async (
 ): Promise<void> => {
   const organization = await readOrganization(tx, id)
   if (organization && password) throwProblems(checkPolicy(settingsOf(organization).password_policy, password))
-}
-
-/** True for a row that `prune` must keep. Built-in roles need no check, because `allRoles` omits them. */
-const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
-  (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
-  (section === 'clients' && row.client_id === base.config.admin_client_id)
-
-const all = {
-  organizations: stored.allOrganizations,
-  roles: stored.allRoles,
-  users: stored.allUsers,
-  groups: stored.allGroups,
-  clients: stored.allClients,
-  apis: stored.allApis,
-  identity_providers: stored.allProviders,
-  webhooks: stored.allWebhooks,
-}
-
-async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
-  const slugs = new Map((await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
-  for (const section of seedSections) {
-    if (!present.has(section)) continue
-    const nameIn = entryNames[section] as (value: object) => string
-    const wanted = new Set(
-      (entries[section] as Entry[]).flatMap(({ value }) => [
-        foldIdentifier(nameIn(value)),
-        ...('id' in value && value.id ? [value.id] : []),
-      ]),
-    )
-    // Reads the rows after the organizations are pruned, because pruning also deletes users and other rows.
-    for (const row of await all[section](tx)) {
-      const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
-      const name = nameIn({ ...row, organization })
-      if (
-        wanted.has(foldIdentifier(name)) ||
-        ('id' in row && wanted.has(row.id)) ||
-        isKept(context, section, row)
-      )
-        continue
-      const run = async (work: SeedRun): Promise<Change> => {
-        await (seedKinds[section] as unknown as SeedKind<SeedSection, object>).remove(work.context, row)
-        return { action: 'delete', section, name }
-      }
-      yield { path: `${section}: ${name}`, run }
-    }
-  }
 }

@@ -1,14 +1,16 @@
 import { and, type Column, eq, gt, inArray, max, ne, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { deleteBatch } from './batches.ts'
-import { beginPurge, logoutTarget, type PurgeKind } from './purges.ts'
-import type { Transaction } from './store.ts'
+import { beginPurge, isPurging, logoutTarget, type PurgeKind } from './purges.ts'
+import type { Queries, Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
 // Removes, in batches, rows whose parent is deleted. Their foreign keys do not cascade, because one cascade
 // over a million rows would delay all other writes.
 
-type Deletion = Exclude<PurgeKind, 'attribute_index'>
+/** The kinds of deleted objects. */
+export type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
 /**
  * Returns the tables with rows that refer to the deleted objects. For each table it returns the column by
@@ -51,6 +53,24 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
     case 'identity_provider':
       return [[accounts, accounts.subject, isOf(accounts.provider_id)]] as const
   }
+}
+
+/**
+ * True while rows of a deleted object with this id remain. When an organization is deleted, its roles, groups
+ * and providers get no purge of their own; their rows disappear with the users of the organization.
+ */
+export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promise<boolean> => {
+  if (await isPurging(q, id)) return true
+  const { external_accounts, group_members, user_roles, users } = q.tables
+  const columns: Partial<Record<Deletion, SQLiteColumn>> = {
+    role: user_roles.role_id,
+    group: group_members.group_id,
+    identity_provider: external_accounts.provider_id,
+    user: users.id,
+  }
+  const column = columns[kind]
+  if (!column) return false
+  return (await q.select({ id: column }).from(column.table).where(eq(column, id)).limit(1)).length > 0
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { MAX_RENAMED, renameAllowedGroup } from '#src/directory/clients/store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -83,7 +83,7 @@ export const createGroup = (
     throwProblems(problems)
     const now = context.clock.now()
     const { name, description } = input
-    const id = input.id ?? newId('grp', now)
+    const id = (await chosenId(tx, 'group', input.id)) ?? newId('grp', now)
     await insertGroup(
       tx,
       { id, organization_id, name, description, created_at: now, updated_at: now },

@@ -10,7 +10,7 @@ import {
   requireOrganization,
   throwProblems,
 } from '#src/directory/access.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
@@ -166,7 +166,7 @@ export const createProvider = async (
     const { organization, roles, settings, problems } = await judgeNew(context, tx, input, by, document)
     throwProblems(problems)
     const now = context.clock.now()
-    const id = input.id ?? newId('idp', now)
+    const id = (await chosenId(tx, 'identity_provider', input.id)) ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
     const provider = {
       id,

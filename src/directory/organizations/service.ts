@@ -7,7 +7,7 @@ import {
   throwProblems,
 } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
@@ -160,7 +160,7 @@ export const createOrganization = (
   writeAs(context, by.caller, async tx => {
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
-    const id = input.id ?? newId('org', now)
+    const id = (await chosenId(tx, 'organization', input.id)) ?? newId('org', now)
     const { settings, assets, problems } = takeAssets(id, {}, input.settings)
     throwProblems([
       ...problems,

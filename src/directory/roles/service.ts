@@ -9,7 +9,7 @@ import {
   requireOrganization,
   throwProblems,
 } from '#src/directory/access.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
@@ -56,7 +56,7 @@ export const createRole = (
     const role = {
       ...input,
       organization_id,
-      id: input.id ?? newId('role', now),
+      id: (await chosenId(tx, 'role', input.id)) ?? newId('role', now),
       built_in: false,
       created_at: now,
       updated_at: now,

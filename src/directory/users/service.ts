@@ -3,6 +3,7 @@ import type { Caller, Core } from '#src/context.ts'
 import { requireOrganization, roleChange, throwProblems } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { indexAttributes } from '#src/directory/organizations/attribute-store.ts'
+import { chosenId } from '#src/directory/store.ts'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
@@ -77,6 +78,7 @@ export const createUser = async (
       : ((input.organization_id ?? DEFAULT_ORGANIZATION) as OrganizationId)
     const { role_ids, indexed, problems } = await judge(q, by, organization_id, input)
     throwProblems(problems)
+    await chosenId(q, 'user', input.id)
     await refuseTaken(q, { id, organization_id, username, email })
     return { organization_id, role_ids, indexed }
   }

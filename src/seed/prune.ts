@@ -1,0 +1,55 @@
+import type { Core } from '#src/context.ts'
+import { foldIdentifier } from '#src/lib/email.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
+import { type Entry, entryNames, type ReadSeed } from './read.ts'
+import { type SeedSection, seedSections } from './schema.ts'
+import type { Change, Step } from './steps.ts'
+import * as stored from './store.ts'
+
+/** True for a row that `prune` must keep. Built-in roles need no check, because `allRoles` omits them. */
+const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>
+  (section === 'organizations' && row.id === DEFAULT_ORGANIZATION) ||
+  (section === 'clients' && row.client_id === base.config.admin_client_id)
+
+const all = {
+  organizations: stored.allOrganizations,
+  roles: stored.allRoles,
+  users: stored.allUsers,
+  groups: stored.allGroups,
+  clients: stored.allClients,
+  apis: stored.allApis,
+  identity_providers: stored.allProviders,
+  webhooks: stored.allWebhooks,
+}
+
+/** Deletes the stored entries that the file does not name, in the sections that the file has. */
+export async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
+  const slugs = new Map((await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
+  for (const section of seedSections) {
+    if (!present.has(section)) continue
+    const nameIn = entryNames[section] as (value: object) => string
+    const wanted = new Set(
+      (entries[section] as Entry[]).flatMap(({ value }) => [
+        foldIdentifier(nameIn(value)),
+        ...('id' in value && value.id ? [value.id] : []),
+      ]),
+    )
+    // Reads the rows after the organizations are pruned, because pruning also deletes users and other rows.
+    for (const row of await all[section](tx)) {
+      const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
+      const name = nameIn({ ...row, organization })
+      if (
+        wanted.has(foldIdentifier(name)) ||
+        ('id' in row && wanted.has(row.id)) ||
+        isKept(context, section, row)
+      )
+        continue
+      const run = async (work: SeedRun): Promise<Change> => {
+        await (seedKinds[section] as unknown as SeedKind<SeedSection, object>).remove(work.context, row)
+        return { action: 'delete', section, name }
+      }
+      yield { path: `${section}: ${name}`, run }
+    }
+  }
+}
