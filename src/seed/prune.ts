@@ -1,8 +1,7 @@
 import type { Core } from '#src/context.ts'
-import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
-import { type Entry, entryNames, type ReadSeed } from './read.ts'
+import { type Entry, entryNames, type ReadSeed, uniqueName } from './read.ts'
 import { type SeedSection, seedSections } from './schema.ts'
 import type { Change, Step } from './steps.ts'
 import * as stored from './store.ts'
@@ -25,26 +24,30 @@ const all = {
 
 /** Deletes the stored entries that the file does not name, in the sections that the file has. */
 export async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
-  const slugs = new Map((await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug]))
+  // An organization may get a new slug from the file. Names in the file begin with the new one.
+  const slugs = new Map([
+    ...(await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug] as const),
+    ...entries.organizations.flatMap(({ value: { id, slug } }) => (id ? [[id, slug] as const] : [])),
+  ])
   for (const section of seedSections) {
     if (!present.has(section)) continue
-    const nameIn = entryNames[section] as (value: object) => string
     const wanted = new Set(
       (entries[section] as Entry[]).flatMap(({ value }) => [
-        foldIdentifier(nameIn(value)),
+        uniqueName(section, value),
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
     // Reads the rows after the organizations are pruned, because pruning also deletes users and other rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
-      const name = nameIn({ ...row, organization })
+      const entry = { ...row, organization }
       if (
-        wanted.has(foldIdentifier(name)) ||
+        wanted.has(uniqueName(section, entry)) ||
         ('id' in row && wanted.has(row.id)) ||
         isKept(context, section, row)
       )
         continue
+      const name = (entryNames[section] as (value: object) => string)(entry)
       const run = async (work: SeedRun): Promise<Change> => {
         await (seedKinds[section] as unknown as SeedKind<SeedSection, object>).remove(work.context, row)
         return { action: 'delete', section, name }

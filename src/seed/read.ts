@@ -220,10 +220,18 @@ export const entryNames = {
   webhooks: ({ organization, name }) => `${organization}/${name}`,
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
+/**
+ * Returns the text that no two entries of the section share. As in the database, only names of users are equal
+ * when they differ in case.
+ */
+export const uniqueName = (section: SeedSection, value: object): string => {
+  const name = (entryNames[section] as (value: object) => string)(value)
+  return section === 'users' ? foldIdentifier(name) : name
+}
+
 const repetitions = (section: SeedSection, entries: Entry[]): Mistake[] =>
   [
-    (value: SeedOf<SeedSection>) =>
-      foldIdentifier((entryNames[section] as (value: SeedOf<SeedSection>) => string)(value)),
+    (value: SeedOf<SeedSection>) => uniqueName(section, value),
     (value: SeedOf<SeedSection>) => ('id' in value ? value.id : undefined),
   ].flatMap((keyOf, i) => {
     const groups = Map.groupBy(entries, ({ value }) => keyOf(value))

@@ -55,7 +55,8 @@ describe('a file with more changes than one transaction holds', () => {
       groups: [{ organization: 'acme', name: 'Staff', members: ['ann', 'bob'] }],
     }
     await applySeed(context, readSeed(stored))
-    const ann = (await app.admin('GET', '/users?search=ann@')).body.data[0]
+    const [ann] = (await app.admin('GET', '/users?search=ann@')).body.data
+    const [bob] = (await app.admin('GET', '/users?search=bob@')).body.data
     await app.events()
     const renamed = {
       organizations: [{ id: acme, slug: 'acme2' }],
@@ -78,7 +79,9 @@ describe('a file with more changes than one transaction holds', () => {
     await expect(applySeed(context, readSeed({ users: taken }))).rejects.toThrow(
       'nothing was applied.\n  seed: users[55].email: Another user of the organization already has this e-mail address.',
     )
-    expect(await applySeed(context, readSeed(renamed))).toEqual(plan)
+    // Bob has no id in the file, but belongs to the renamed organization. He is neither deleted nor made anew.
+    expect(await applySeed(context, readSeed(renamed), { prune: true })).toEqual(plan)
+    expect((await app.admin('GET', '/users?search=bob@')).body.data).toMatchObject([{ id: bob.id }])
     expect(await applySeed(context, readSeed(renamed), { prune: true, dry_run: true })).toEqual([])
   })
 

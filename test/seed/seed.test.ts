@@ -200,6 +200,22 @@ describe('the objects of a file are created', () => {
     ])
   })
 
+  test('names that differ only in case belong to different objects, except names of users', async () => {
+    const app = await startApp()
+    const both = ['Editor', 'editor'].map(name => ({ name, permissions: [] }))
+    const clients = ['Shop', 'shop'].map(client_id => ({ ...whole.clients?.[0], client_id }))
+    await apply(app, { roles: both, clients })
+    const exported = Bun.YAML.parse(renderSeed(await exportSeed(app.context, { secrets: false }))) as Json
+    expect(await apply(app, exported, { prune: true })).toEqual([])
+    const lower = { roles: both.slice(1), clients: clients.slice(1) }
+    expect((await apply(app, lower, { prune: true })).map(({ name }) => name)).toEqual([
+      'default/Editor',
+      'Shop',
+    ])
+    const people = ['Ann', 'ann'].map(username => ({ username, email: `${username}@example.com` }))
+    await expect(apply(app, { users: people })).rejects.toThrow('users[1]: users[0] has the same name.')
+  })
+
   test('an object is found by id after its name changed', async () => {
     const app = await startApp()
     await apply(app, whole)
