@@ -26,6 +26,7 @@ export const usersOf = ({ entries, present }: ReadSeed, prune = false): Rehearse
       ),
     ],
     ids: users.flatMap(({ id }) => id ?? []),
-    groups: groups.map(({ name }) => name),
+    // The file has the new name of a renamed group, so the group is found by its id.
+    groups: groups.flatMap(({ id, name }) => (id ? [id, name] : name)),
   }
 }

@@ -88,7 +88,7 @@ export type RehearsedUsers =
       /** Each user is named by organization (id or slug) and by folded user name or address. */
       named: { organization: string; username?: string; email?: string }[]
       ids: UserId[]
-      /** Names of groups whose members may be read. */
+      /** Ids and names of groups whose members may be read. */
       groups: string[]
     }
 

@@ -85,6 +85,17 @@ describe('a file with more changes than one transaction holds', () => {
     expect(await applySeed(context, readSeed(renamed), { prune: true, dry_run: true })).toEqual([])
   })
 
+  test('is planned with the members that a renamed group loses', async () => {
+    const { context } = await watched()
+    const id = 'grp_00000000-0000-7000-8000-000000000001'
+    const staff = { id, name: 'Staff', members: ['user0', 'user1'] }
+    await applySeed(context, readSeed({ users: users.slice(0, 2), groups: [staff] }))
+    const renamed = readSeed({ groups: [{ id, name: 'Crew', members: ['user0'] }] })
+    const plan = await applySeed(context, renamed, { dry_run: true })
+    expect(plan).toMatchObject([{ name: 'default/Crew', fields: ['name', 'members'] }])
+    expect(await applySeed(context, renamed)).toEqual(plan)
+  })
+
   test('is refused completely for a mistake at its end, which the rehearsal finds', async () => {
     const { app, context, writes } = await watched()
     await app.events()

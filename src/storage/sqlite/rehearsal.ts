@@ -29,7 +29,8 @@ const CHOSEN = `WITH named AS (
   UNION SELECT u.id FROM named n JOIN live.users u ON u.organization_id = n.organization_id AND u.email_fold = n.email
   UNION SELECT value FROM json_each(?2)
   UNION SELECT user_id FROM live.group_members
-    WHERE group_id IN (SELECT id FROM live.groups WHERE name IN (SELECT value FROM json_each(?3)))`
+    WHERE group_id IN (SELECT id FROM live.groups
+      WHERE id IN (SELECT value FROM json_each(?3)) OR name IN (SELECT value FROM json_each(?3)))`
 
 /**
  * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
