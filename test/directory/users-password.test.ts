@@ -6,6 +6,7 @@ import {
   checkChosen,
   checkPolicy,
   hashPassword,
+  isKnownHash,
   needsRehash,
   openHashes,
   verifyPassword,
@@ -13,6 +14,7 @@ import {
 import type { AppError } from '#src/lib/app-error.ts'
 import { fairQueue, type HashLane } from '#src/lib/fair-queue.ts'
 import { openMetrics } from '#src/lib/metrics.ts'
+import { readSeed } from '#src/seed/read.ts'
 
 const lane: HashLane = { work: 'login', organization: 'org_default' }
 const context = {
@@ -66,6 +68,46 @@ describe('hashes', () => {
     expect(await verifyPassword(context, long, `${text}chars after 72 are ignored`, lane)).toBe(true)
     const argon2i = await Bun.password.hash('secret', { algorithm: 'argon2i', memoryCost: 64, timeCost: 1 })
     expect(await verifyPassword(context, argon2i, 'secret', lane)).toBe(true)
+  })
+
+  const argon2 = (parameters: string, salt = 'A'.repeat(22), tag = 'A'.repeat(43)) =>
+    `$argon2id$v=19$${parameters}$${salt}$${tag}`
+  const bcrypt = (rounds: string, rest = '.'.repeat(53)) => `$2b$${rounds}$${rest}`
+
+  test.each([
+    argon2('m=8,t=0,p=1'),
+    argon2('m=0,t=1,p=1'),
+    argon2('m=8,t=1,p=0'),
+    argon2('m=8,t=1,p=1', 'A'.repeat(13)),
+    argon2('m=8,t=1,p=1', 'A'.repeat(22), 'A'.repeat(17)),
+    argon2('m=8,t=1,p=1', `${'A'.repeat(21)}_`),
+    argon2('m=8,t=1,p=1', `${'A'.repeat(21)}B`),
+    bcrypt('00'),
+    bcrypt('03'),
+    bcrypt('04', `${'.'.repeat(52)}_`),
+    bcrypt('04', `${'.'.repeat(52)}/`),
+    bcrypt('04', `${'.'.repeat(21)}/${'.'.repeat(31)}`),
+  ])('that the runtime cannot verify are refused in a seed file, and match nothing: %s', async hash => {
+    await expect(Bun.password.verify('secret', hash)).rejects.toThrow()
+    const users = [{ username: 'ann', email: 'ann@example.com', password_hash: hash }]
+    expect(readSeed({ users }).mistakes.map(({ path }) => path)).toEqual(['users[0].password_hash'])
+    expect(await verifyPassword(context, hash, 'secret', lane)).toBe(false)
+  })
+
+  test('of a stored cost that the runtime cannot compute do not stop the logins of others', async () => {
+    const costs = ['$2b$03$', '$argon2id$v=19$m=8,t=0,p=1$', '$2b$04$']
+    const hash = await hashPassword(context, 'secret', lane)
+    expect(await verifyPassword(context, hash, 'secret', lane, costs)).toBe(true)
+    expect(await verifyPassword(context, null, 'secret', lane, costs)).toBe(false)
+  })
+
+  test.each([
+    argon2('m=1,t=1,p=1'),
+    argon2('m=8,t=1,p=2', `${'A'.repeat(21)}Q`, `${'A'.repeat(42)}E`),
+    bcrypt('04', `${'.'.repeat(21)}u${'.'.repeat(30)}6`),
+  ])('that the runtime can verify are accepted: %s', async hash => {
+    expect(isKnownHash(hash)).toBe(true)
+    expect(await Bun.password.verify('secret', hash)).toBe(false)
   })
 
   test('R-16 are computed on threads of lower priority than the main thread', async () => {

@@ -114,20 +114,34 @@ export const hashPassword = async (context: Hashing, password: string, lane: Has
   )
 }
 
+/** True for base64 without padding whose unused bits are zero. The runtime refuses other texts. */
+const isBase64 = (text: string): boolean =>
+  Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text
+
+const isWithin = (text: string | undefined, min: number, max: number): boolean =>
+  Number(text) >= min && Number(text) <= max
+
 /**
- * True for PHC argon2 and bcrypt hashes, including those of other systems. The runtime cannot verify other
- * hashes. Parameters above a maximum are refused, because each login computes a hash with them. The memory
- * and time of argon2 have the same maximum as in the settings.
+ * True for PHC argon2 and bcrypt hashes that the runtime can verify, including those of other systems. It
+ * throws for parameters below a minimum, and for a salt or tag that is not exactly encoded. Parameters above
+ * a maximum are refused, because each login computes a hash with them. The memory and time of argon2 have the
+ * same maximum as in the settings.
  */
 export const isKnownHash = (text: string): boolean => {
-  const [, memory, time, lanes] = /^\$argon2\w+\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$/.exec(text) ?? []
-  if (Number(memory ?? 0) > 1_048_576 || Number(time ?? 0) > 16 || Number(lanes ?? 0) > 16) return false
-  return isHash(text) && !(Number(/^\$2\w\$(\d\d)/.exec(text)?.[1] ?? 0) > 15)
+  const [, memory, time, lanes, salt = '', tag = ''] =
+    /^\$argon2(?:id|i|d)\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([^$]{11,})\$([^$]{16,})$/.exec(text) ?? []
+  if (tag)
+    return (
+      isWithin(memory, 1, 1_048_576) &&
+      isWithin(time, 1, 16) &&
+      isWithin(lanes, 1, 16) &&
+      isBase64(salt) &&
+      isBase64(tag)
+    )
+  // In bcrypt's base64 the last character of the salt has four unused bits, and that of the tag has two.
+  const [, rounds] = /^\$2[aby]\$(\d\d)\$[\w./]{21}[.Oeu][\w./]{30}[.CGKOSWaeimquy26]$/.exec(text) ?? []
+  return isWithin(rounds, 4, 15) && !text.includes('_')
 }
-
-const isHash = (text: string): boolean =>
-  /^\$argon2(?:id|i|d)\$v=19\$m=\d+,t=\d+,p=\d+\$[\w+/]{11,}\$[\w+/]{16,}$/.test(text) ||
-  /^\$2[aby]\$\d\d\$[\w./]{53}$/.test(text)
 
 /**
  * Verifies a password. Returns false when `hash` is missing: for an unknown user or a user without a
@@ -152,7 +166,8 @@ export const verifyPassword = async (
   if (text === '' || tooLong(text)) return false
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const own = stored && costOf(stored)
-  const all = new Set([configuredCost(context), ...costs])
+  // A cost that the runtime cannot compute may have been stored by an earlier version.
+  const all = new Set([configuredCost(context), ...costs.filter(cost => isKnownHash(dummyOf(cost)))])
   // Callers omit `costs` only for a user who is already signed in. The time may then depend on that user's
   // own hash.
   if (own && costs.length === 0) all.clear()
