@@ -86,7 +86,9 @@ export const serveAlone = async (
     : undefined
   const instance = tracing?.core ?? opened
   const first = await createInstance(instance)
-  const changes = seed ? await (await import('#src/seed/apply.ts')).applySeed(instance, seed) : []
+  const changes = seed
+    ? await (await import('#src/seed/apply.ts')).applySeed(instance, seed, { keep_metadata: true })
+    : []
   const running = await createApp(instance, {
     wrapKeys: tracing?.keys,
     metrics: metrics?.(() => instance.store.metrics.render()),

@@ -25,6 +25,11 @@ export interface SeedOptions {
   dry_run?: boolean
   /** Accepts passwords that the policy of the organization refuses; in development mode only. */
   any_password?: boolean
+  /**
+   * Does not load `metadata_url` of stored SAML providers again. A start must not depend on other servers, and
+   * must not replace pinned certificates.
+   */
+  keep_metadata?: boolean
 }
 
 /** Maximum number of entries in one transaction. A longer transaction would hold up all other writes. */
@@ -87,13 +92,17 @@ interface Prepared {
 }
 
 /** Does the slow work before the transaction: hashes of new passwords, metadata of SAML providers. */
-const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Promise<Prepared> => {
+const prepare = async (
+  base: Core,
+  seed: ReadSeed,
+  { dry_run, keep_metadata }: SeedOptions,
+): Promise<Prepared> => {
   const hashes: Prepared['hashes'] = new Map()
   const mistakes = [...seed.mistakes]
   const isRefused = mistakes.length > 0
   const hash = async ({ value }: Entry<'users'>): Promise<void> => {
     const { organization, password } = value
-    if (!password || dry_run || isRefused || (await base.store.read(q => isKnown(q, value)))) return
+    if (!password || dry_run || isRefused || (await base.store.read(q => isKnown(q, 'users', value)))) return
     hashes.set(value, await hashPassword(base, password, { work: 'change', organization }))
   }
   const { users } = seed.entries
@@ -104,7 +113,11 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
     const home = await base.store.read(q => readOrganizationBySlug(q, value.organization))
     // A new organization has no id yet. The fetch needs only the slug, because `outbound_allow` lists slugs.
     const organization = { id: home?.id ?? NO_ORGANIZATION, slug: value.organization }
-    const { found, problems } = await settingsFrom(base, organization, value)
+    const isKept =
+      keep_metadata &&
+      value.metadata_url &&
+      (await base.store.read(q => isKnown(q, 'identity_providers', value)))
+    const { found, problems } = await settingsFrom(base, organization, isKept ? {} : value)
     mistakes.push(...problems.map(({ field, message }) => ({ path: `${path}.${field}`, message })))
     const { metadata_url: _, metadata_xml: __, ...rest } = value
     const names = [...given].filter(name => !name.startsWith('metadata_'))
@@ -117,9 +130,14 @@ const prepare = async (base: Core, seed: ReadSeed, { dry_run }: SeedOptions): Pr
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }
 
-const isKnown = async (q: Queries, user: SeedOf<'users'>): Promise<boolean> => {
-  const home = await readOrganizationBySlug(q, user.organization)
-  return (await seedKinds.users.find(q, user, home?.id ?? NO_ORGANIZATION)) !== undefined
+const isKnown = async <S extends 'users' | 'identity_providers'>(
+  q: Queries,
+  section: S,
+  value: SeedOf<S>,
+): Promise<boolean> => {
+  const kind = seedKinds[section] as unknown as SeedKind<S, object>
+  const home = await readOrganizationBySlug(q, value.organization)
+  return (await kind.find(q, value, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
 /** Returns a context whose store is the open transaction, so that services write in this transaction. */

@@ -23,7 +23,8 @@ export interface Source {
  * committed before a concurrent change made a later change fail.
  */
 export class SeedError extends Error {
-  readonly exit_code = 2
+  /** 75 for a file that was applied in part: its changes were rehearsed, and the next run may finish them. */
+  readonly exit_code: number
   readonly mistakes: readonly Mistake[]
   /** Says how many changes were applied, or that nothing was applied. */
   readonly kept: string
@@ -37,6 +38,7 @@ export class SeedError extends Error {
     const kept =
       applied > 0 ? `its first ${applied} changes were applied, but not the others` : 'nothing was applied'
     super(`${file} has ${count}; ${kept}.\n${lines.join('\n')}`)
+    this.exit_code = applied > 0 ? 75 : 2
     this.mistakes = mistakes
     this.kept = kept
   }

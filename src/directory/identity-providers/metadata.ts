@@ -19,7 +19,7 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
 
 /**
  * Reads the settings from the metadata document at `metadata_url`, or from `metadata_xml` if there is no URL.
- * The server never reads the document again by itself: the certificates of a stored provider are pinned. When
+ * The server never loads the document again by itself: the certificates of a stored provider are pinned. When
  * the document cannot be read, `problems` has a detail for the field that was used.
  *
  * @throws AppError 503 when too many documents wait to be read
