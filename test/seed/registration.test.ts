@@ -35,3 +35,21 @@ test('PEO-07 a file is refused whole without mail, or without the domains that `
     expect(await settingOf(server)).toBeUndefined()
   }
 })
+
+test('a file invites more people by mail than an administrator may, and is charged nothing for them', async () => {
+  const app = await startApp({}, { mail: captureMail() })
+  const users = Array.from({ length: 510 }, (_, i) => ({
+    username: `user${i}`,
+    email: `user${i}@example.com`,
+    invite: 'mail',
+  }))
+  expect(await applySeed(app.context, readSeed({ users }), { dry_run: true })).toHaveLength(510)
+  expect(await applySeed(app.context, readSeed({ users }))).toHaveLength(510)
+  const { invitations, mails } = await app.context.store.read(async q => ({
+    invitations: await q.$count(q.tables.invitations),
+    mails: await q.$count(q.tables.mails),
+  }))
+  expect({ invitations, mails }).toEqual({ invitations: 510, mails: 510 })
+  const invitation = { delivery: 'mail', email: 'other@example.com' }
+  expect((await app.admin('POST', '/invitations', invitation)).status).toBe(201)
+})
