@@ -59,13 +59,7 @@ const readAll = async (
     organization: slugs.get(row.organization_id),
   })
   const groups = await allGroups(q)
-  const groupRoles = Map.groupBy(
-    await rolesOfGroups(
-      q,
-      groups.map(({ id }) => id),
-    ),
-    ({ group_id }) => group_id,
-  )
+  const groupRoles = Map.groupBy(await rolesOfGroups(q), ({ group_id }) => group_id)
   const clients = await allClients(q)
   return {
     organizations: await Promise.all(

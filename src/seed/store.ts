@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Api } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { findGroup, type Group, type GroupWithRoles } from '#src/directory/groups/store.ts'
@@ -6,7 +6,7 @@ import { withRoles } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider, ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import type { Role } from '#src/directory/roles/store.ts'
-import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
+import type { UserWithRoles } from '#src/directory/users/store.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { GroupId, OrganizationId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -82,10 +82,19 @@ export const allRoles = (q: Queries): Promise<Role[]> => {
   return q.select().from(t).where(eq(t.built_in, false)).orderBy(t.created_at, t.id)
 }
 
-/** Returns all users with the names of their roles, in the order of their creation. */
+/**
+ * Returns all users with the names of their roles, in the order of their creation. No statement names the
+ * users, because a statement of PostgreSQL takes at most 65,535 parameters.
+ */
 export const allUsers = async (q: Queries): Promise<UserWithRoles[]> => {
-  const { users: t } = q.tables
-  return roleNamesOf(q, await q.select().from(t).where(notPurged(q, t.organization_id)).orderBy(t.seq))
+  const { roles, user_roles, users: t } = q.tables
+  const users = await q.select().from(t).where(notPurged(q, t.organization_id)).orderBy(t.seq)
+  const given = await q
+    .select({ user_id: user_roles.user_id, name: roles.name })
+    .from(user_roles)
+    .innerJoin(roles, eq(roles.id, user_roles.role_id))
+  const names = Map.groupBy(given, ({ user_id }) => user_id)
+  return users.map(user => ({ ...user, roles: (names.get(user.id) ?? []).map(({ name }) => name).sort() }))
 }
 
 /** Returns all groups in the order of their creation. */
@@ -94,14 +103,13 @@ export const allGroups = (q: Queries): Promise<Group[]> => {
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** Lists the role names of groups. */
-export const rolesOfGroups = (q: Queries, ids: GroupId[]) => {
+/** Lists the role names of all groups. */
+export const rolesOfGroups = (q: Queries) => {
   const { group_roles: g, roles: r } = q.tables
   return q
     .select({ group_id: g.group_id, name: r.name })
     .from(g)
     .innerJoin(r, eq(r.id, g.role_id))
-    .where(inArray(g.group_id, ids))
     .orderBy(r.name)
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { applySeed } from '#src/seed/apply.ts'
+import { exportSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
 import type { RehearsedUsers, Transaction } from '#src/storage/store.ts'
 import { startApp } from '#test/support/app.ts'
+import { hearStatements } from '#test/support/statements.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 
 describe('a file with more changes than one transaction holds', () => {
@@ -79,7 +81,7 @@ describe('a file with more changes than one transaction holds', () => {
     await expect(applySeed(context, readSeed({ users: taken }))).rejects.toThrow(
       'nothing was applied.\n  seed: users[55].email: Another user of the organization already has this e-mail address.',
     )
-    // Bob has no id in the file, but belongs to the renamed organization. He is neither deleted nor made anew.
+    // Bob has no id in the file and belongs to the renamed organization. The run keeps him.
     expect(await applySeed(context, readSeed(renamed), { prune: true })).toEqual(plan)
     expect((await app.admin('GET', '/users?search=bob@')).body.data).toMatchObject([{ id: bob.id }])
     expect(await applySeed(context, readSeed(renamed), { prune: true, dry_run: true })).toEqual([])
@@ -147,4 +149,37 @@ describe('a file with more changes than one transaction holds', () => {
     )
     expect((await app.admin('GET', '/users')).body.pagination.total).toBe(41)
   })
+})
+
+test('an export has the same statements for each number of users and groups, so none has too many parameters', async () => {
+  const texts = new Set<string>()
+  const stop = hearStatements(text => texts.add(text))
+  const app = await startApp()
+  const apply = (numbers: number[]) =>
+    applySeed(
+      app.context,
+      readSeed({
+        roles: [{ name: 'editor', permissions: [] }],
+        users: numbers.map(n => ({
+          username: `user${n}`,
+          email: `user${n}@example.com`,
+          roles: ['user', 'editor'],
+        })),
+        groups: numbers.map(n => ({ name: `Group ${n}`, roles: ['editor'], members: [] })),
+      }),
+    )
+  const exported = async () => {
+    texts.clear()
+    const seed = await exportSeed(app.context, { secrets: false })
+    return { seed, texts: new Set(texts) }
+  }
+  await apply([1])
+  const one = await exported()
+  await apply([1, 2, 3])
+  const more = await exported()
+  stop()
+  expect(one.texts.size).toBeGreaterThan(9)
+  expect(more.texts).toEqual(one.texts)
+  expect(more.seed.users?.map(({ roles }) => roles)).toEqual(Array(3).fill(['editor', 'user']))
+  expect(more.seed.groups?.map(({ roles }) => roles)).toEqual(Array(3).fill(['editor']))
 })
