@@ -1,4 +1,5 @@
 import { and, asc, type Column, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import type { Core } from '#src/context.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
@@ -45,6 +46,15 @@ export const chosenId = async <Id extends string>(
   if (id && (await hasRemains(q, kind, id)))
     throw valueTaken('id', 'An object with this id is still being deleted. Try again in a minute.')
   return id
+}
+
+/** Does the rest of a change in writes of its own: at once, or after the commit of a seed's transaction. */
+export const afterChange = async (
+  context: Core,
+  work: (context: Core) => Promise<unknown>,
+): Promise<void> => {
+  if (context.postpone) context.postpone(work)
+  else await work(context)
 }
 
 export type Order = 'asc' | 'desc'

@@ -61,16 +61,16 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   const whole = (tx: Transaction) =>
     runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
   const isShort = seedSections.reduce((sum, section) => sum + entries[section].length, 0) <= SHORT
-  if (isShort && !options.prune && !options.dry_run) return changesOf(await store.write(whole))
+  if (isShort && !options.prune && !options.dry_run) return finish(base, await store.write(whole))
   const rehearsed = await store.rehearse(whole, usersOf(prepared.seed, options.prune))
   if (options.dry_run) return changesOf(rehearsed)
   const changes: Change[] = []
   const batch = BATCH[store.engine]
-  for (let at = 0; at < rehearsed.length; at += batch) {
-    const steps = rehearsed.slice(at, at + batch).map(({ step }) => step)
+  for (let at = 0; at < rehearsed.steps.length; at += batch) {
+    const steps = rehearsed.steps.slice(at, at + batch).map(({ step }) => step)
     await store.drained()
     const done = await store.write(tx => runSteps(base, tx, prepared, () => steps, changes.length))
-    changes.push(...changesOf(done))
+    changes.push(...(await finish(base, done)))
   }
   return changes
 }
@@ -83,7 +83,18 @@ interface AppliedStep {
   change: Change
 }
 
-const changesOf = (done: AppliedStep[]): Change[] => done.map(({ change }) => change)
+/** What a transaction did, and the work of many writes that has to follow its commit. */
+interface Done {
+  steps: AppliedStep[]
+  rest: ((context: Core) => Promise<unknown>)[]
+}
+
+const changesOf = ({ steps }: Done): Change[] => steps.map(({ change }) => change)
+
+const finish = async (base: Core, done: Done): Promise<Change[]> => {
+  for (const work of done.rest) await work(base)
+  return changesOf(done)
+}
 
 interface Prepared {
   seed: ReadSeed
@@ -159,26 +170,27 @@ const runSteps = async (
   { seed, hashes, mistakes }: Prepared,
   stepsFor: (work: SeedRun) => Iterable<Step> | AsyncIterable<Step>,
   applied = 0,
-): Promise<AppliedStep[]> => {
+): Promise<Done> => {
   const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(entryNames.users(value))))
+  const rest: Done['rest'] = []
   const work: SeedRun = {
-    context: withTransaction(base, tx),
+    context: { ...withTransaction(base, tx), postpone: work => rest.push(work) },
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
   }
-  const done: AppliedStep[] = []
+  const steps: AppliedStep[] = []
   const wrong = [...mistakes]
   for await (const step of stepsFor(work))
     try {
       const change = await tx.nested(() => step.run(work))
-      if (change) done.push({ step, change })
+      if (change) steps.push({ step, change })
     } catch (error) {
       if (!(error instanceof AppError) || error.status >= 500) throw error
       wrong.push(...mistakesOf(step.path, error))
     }
   if (wrong.length > 0) throw new SeedError(seed.source, wrong, applied)
-  return done
+  return { steps, rest }
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 import { forgetClient, readApi } from '#src/directory/apis/store.ts'
 import { type Asset, insertAssets } from '#src/directory/organizations/asset-store.ts'
 import { removeUnusedAssets, takeAsset } from '#src/directory/organizations/assets.ts'
-import { whenTaken } from '#src/directory/store.ts'
+import { afterChange, whenTaken } from '#src/directory/store.ts'
 import { numberProblems } from '#src/directory/users/free-attributes.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
@@ -271,7 +271,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
     if (client.logo) await removeUnusedAssets(tx, client.organization_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })
-  await purgeClient(context, client_id)
+  await afterChange(context, core => purgeClient(core, client_id))
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   throwProblems,
 } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
-import { chosenId, whenTaken } from '#src/directory/store.ts'
+import { afterChange, chosenId, whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
@@ -273,17 +273,16 @@ export const updateOrganization = async (
     const request = isReindexed ? await beginIndex(tx, organization.id, context.clock.now()) : undefined
     return { before: organization, organization: changed, request }
   })
-  if (request) await rebuildIndex(context, request)
-  await endKeptOut(context, before, organization.settings, by)
-  if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
-    await forgetBrowsers(context, organization.id)
+  await afterChange(context, async core => {
+    if (request) await rebuildIndex(core, request)
+    await endKeptOut(core, before, organization.settings, by)
+    if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
+      await forgetBrowsers(core, organization.id)
+  })
   return organization
 }
 
-/**
- * Deletes an organization. From then on no read finds it. Its users, sessions and events are removed later in
- * batches (operations/purge).
- */
+/** Deletes an organization. No read finds it from then on. Its other rows are removed later (`purge`). */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
