@@ -226,7 +226,10 @@ export interface Core {
   readonly backups: Set<string>
   /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }
-  /** Runs work as a span of a traced request. The constant `name` tells the collector no data of a request. */
+  /**
+   * Runs work as a span of the request's trace when the request is traced. `name` must be a constant, because
+   * the collector receives it and must not receive data of a request.
+   */
   trace<T>(name: string, work: () => T): T
   /** Postpones work of many writes until a seed's transaction is committed. Undefined outside of one. */
   readonly postpone?: (work: (context: Core) => Promise<unknown>) => void

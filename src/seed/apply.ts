@@ -26,8 +26,8 @@ export interface SeedOptions {
   /** Accepts passwords that the policy of the organization refuses; in development mode only. */
   any_password?: boolean
   /**
-   * Does not load `metadata_url` of stored SAML providers again. A start must not depend on other servers, and
-   * must not replace pinned certificates.
+   * Does not load `metadata_url` of stored SAML providers again. A start must not depend on other servers,
+   * and must not replace pinned certificates.
    */
   keep_metadata?: boolean
 }
@@ -83,7 +83,7 @@ interface AppliedStep {
   change: Change
 }
 
-/** What a transaction did, and the work of many writes that has to follow its commit. */
+/** The changes of a transaction, and the work of many writes that has to follow its commit. */
 interface Done {
   steps: AppliedStep[]
   rest: ((context: Core) => Promise<unknown>)[]
