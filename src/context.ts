@@ -109,9 +109,7 @@ export interface OpenedToken {
   claims: Record<string, unknown>
 }
 
-/**
- * A login step shown in a browser: the handle of its authorization request and the CSRF token of its form.
- */
+/** A login step shown in a browser: the handle of its stored request and the CSRF token of its form. */
 export interface LoginStep {
   request: Request
   organization_id: OrganizationId
