@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
-import { cursorKeeper } from '#src/storage/remains.ts'
+import { holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -99,10 +99,9 @@ export const eventsBefore = async (q: Queries, before: number, limit: number): P
 export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')
-  const keepCursors = await cursorKeeper(tx)
   const numbers = gone.map(({ seq }) => seq)
   const removed = await tx.delete(events).where(inArray(events.seq, numbers)).returning({ seq: events.seq })
-  await keepCursors()
+  await holdCursors(tx)
   return removed.length
 }
 

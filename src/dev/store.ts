@@ -17,7 +17,7 @@ import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold, iso } from '#src/lib/text.ts'
 import { endPurge, listPurges } from '#src/storage/purges.ts'
-import { cursorKeeper } from '#src/storage/remains.ts'
+import { holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -109,7 +109,6 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  const keepCursors = await cursorKeeper(tx)
   // A table without the column `organization_id` is skipped, because its rows are deleted with the rows that
   // they refer to.
   for (const name of names(tx).reverse()) {
@@ -147,7 +146,7 @@ export const restoreOrganization = async (
   const isOfBack = (purge: Row) => back.has(String(purge.id).split(' ').at(-1))
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
-  await keepCursors()
+  await holdCursors(tx)
   for (const topic of TOPICS) tx.changed(topic)
 }
 

@@ -1,4 +1,4 @@
-import { and, type Column, eq, gt, inArray, max, ne, sql } from 'drizzle-orm'
+import { and, type Column, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { deleteBatch } from './batches.ts'
@@ -74,29 +74,17 @@ export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promis
 }
 
 /**
- * Returns a function that keeps webhooks from skipping an event. Each write that removes events calls
- * `cursorKeeper` before the removal and the returned function after it.
- *
- * After the newest event is removed, SQLite gives its `seq` to the next new event. Cursors beyond the last
- * remaining event are then moved back to it. All enabled webhooks begin a new turn, because a running turn
- * remembers events and cursors that are no longer true. The event that is being sent is sent again. A failing
- * webhook keeps its pause, less a millisecond, which also ends a running turn.
+ * Moves webhook cursors back to the last remaining event if they are beyond it. Each write that removes
+ * events calls this. After the newest event is removed, SQLite gives its `seq` to the next new event. A
+ * cursor with this `seq` would skip that event.
  */
-export const cursorKeeper = async (tx: Transaction): Promise<() => Promise<void>> => {
-  if (tx.engine === 'postgres') return async () => {}
+export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables
-  const newest = async (): Promise<number> =>
-    (await tx.select({ seq: max(events.seq) }).from(events))[0]?.seq ?? 0
-  const before = await newest()
-  return async () => {
-    const last = await newest()
-    if (last >= before) return
-    const { cursor, enabled, failing_since, next_attempt_at } = webhooks
-    await tx.update(webhooks).set({ cursor: last }).where(gt(cursor, last))
-    const next = sql`CASE WHEN ${failing_since} IS NULL THEN 0 ELSE ${next_attempt_at} - 1 END`
-    await tx.update(webhooks).set({ idle: false, next_attempt_at: next }).where(eq(enabled, true))
-    tx.changed('webhook_turns')
-  }
+  const last = tx.select({ seq: sql`coalesce(max(${events.seq}), 0)` }).from(events)
+  await tx
+    .update(webhooks)
+    .set({ cursor: sql`${last}` })
+    .where(gt(webhooks.cursor, sql`${last}`))
 }
 
 /**
@@ -110,14 +98,12 @@ export const removeRemains = async (
   ids: readonly string[],
   limit: number,
 ): Promise<number> => {
-  const removesEvents = kind === 'user' || kind === 'organization'
-  if (removesEvents) tx.changed('events')
-  const keepCursors = removesEvents && (await cursorKeeper(tx))
+  if (kind === 'user' || kind === 'organization') tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remainsOf(tx.tables, kind, ids)) {
     if (removed < limit) removed += await deleteBatch(tx, table, key, where, limit - removed)
   }
-  if (keepCursors) await keepCursors()
+  if (kind === 'user' || kind === 'organization') await holdCursors(tx)
   return removed
 }
 

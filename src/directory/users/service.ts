@@ -230,13 +230,12 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     await removeUsers(tx, [user.id])
     await keepAdmin()
     const ended = await releaseSessions(context, tx, { user_id: user.id }, DELETE_BATCH)
-    const removed = await removeRemains(tx, 'user', [user.id], DELETE_BATCH)
-    if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
-      await beginPurge(tx, 'user', user.id, context.clock.now())
     // When users delete themselves, the event keeps only their id: their e-mail address, IP address and user
     // agent must not stay in the log.
     const { actor, client_info } =
       by.actor.id === user.id ? { ...hostActor, actor: { id: user.id, email: null } } : by
+    // The event precedes the removal of the user's events, so that the newest event always stays. SQLite
+    // would give its number to the next event, which a webhook could then skip.
     await record(context, tx, {
       type: 'user.deleted',
       actor,
@@ -245,6 +244,9 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
       organization_id: user.organization_id,
       client_info,
     })
+    const removed = await removeRemains(tx, 'user', [user.id], DELETE_BATCH)
+    if (ended.length === DELETE_BATCH || removed === DELETE_BATCH)
+      await beginPurge(tx, 'user', user.id, context.clock.now())
   })
 
 /**
