@@ -19,6 +19,7 @@ import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type WebhookId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
+import { seqBefore, settledCursor } from './cursor-store.ts'
 import { type CreateWebhook, deliveryAnswer, type UpdateWebhook, webhookAnswer, writable } from './schema.ts'
 import { sendEvent } from './send.ts'
 import { newWebhookSecret, sealWebhookSecret, secretText } from './signature.ts'
@@ -29,7 +30,6 @@ import {
   insertWebhook,
   removeWebhook,
   saveWebhook,
-  seqBefore,
   trimDeliveries,
   type Webhook,
 } from './store.ts'
@@ -86,12 +86,13 @@ const recordHook = (
   recordChange(context, tx, by, { type, target_id: id, organization_id, metadata: { name, ...metadata } })
 
 /**
- * Creates a webhook, which gets the events from now on. Returns the secret as text; null for Ed25519, because
+ * Creates a webhook, which gets the events from now on, also those that open transactions will store with a
+ * `seq` after `settled`. Returns the secret as text; null for Ed25519, because
  * receivers then need only the public key.
  */
 export const createWebhook = (
   context: Core,
-  input: CreateWebhook & { id?: WebhookId; secret?: Buffer },
+  input: CreateWebhook & { id?: WebhookId; secret?: Buffer; settled?: number },
   by: ChangedBy,
 ): Promise<{ hook: Webhook; secret: string | null }> =>
   writeAs(context, by.caller, async tx => {
@@ -102,7 +103,7 @@ export const createWebhook = (
     const now = context.clock.now()
     const id = input.id ?? newId('hook', now)
     const secret = input.secret ?? newWebhookSecret()
-    const { name, url, events, all_organizations, enabled, signature } = input
+    const { name, url, events, all_organizations, enabled, signature, settled = Infinity } = input
     const hook: Webhook = {
       id,
       organization_id,
@@ -115,7 +116,7 @@ export const createWebhook = (
       secret: sealWebhookSecret(context, { id }, secret),
       previous_secret: null,
       previous_until: null,
-      cursor: await lastSeq(tx),
+      cursor: await settledCursor(tx, { cursor: await lastSeq(tx), settled, from: now }),
       attempts: 0,
       failing_since: null,
       failure: null,
@@ -228,11 +229,17 @@ export const rotateWebhookSecret = (
  * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before.
  * A receiver can thus restore what it has lost.
  */
-export const replayWebhook = (context: Core, id: string, from: number, by: ChangedBy): Promise<Webhook> =>
+export const replayWebhook = (
+  context: Core,
+  id: string,
+  { from, settled }: { from: number; settled: number },
+  by: ChangedBy,
+): Promise<Webhook> =>
   writeAs(context, by.caller, async tx => {
     const hook = await getWebhook(tx, by.caller, id)
     const now = context.clock.now()
-    const cursor = await seqBefore(tx, from, await lastSeq(tx))
+    const first = await seqBefore(tx, from, await lastSeq(tx))
+    const cursor = await settledCursor(tx, { cursor: first, settled, from })
     const changed = { ...hook, ...startedAt(now, true), enabled: true, cursor, updated_at: now }
     await saveWebhook(tx, changed)
     await recordHook(context, tx, by, 'webhook.updated', changed, { fields: ['replay'], from })

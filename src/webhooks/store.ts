@@ -250,15 +250,3 @@ export const latestDeliveries = (q: Queries, limit: number) => {
 /** Counts the stored attempts of a webhook. */
 export const countDeliveries = (q: Queries, id: string): Promise<number> =>
   q.$count(q.tables.webhook_deliveries, eq(q.tables.webhook_deliveries.webhook_id, id as WebhookId))
-
-/** Returns the `seq` before the first event at or after a time (ms); `last` when there is no such event. */
-export const seqBefore = async (q: Queries, from: number, last: number): Promise<number> => {
-  const { events } = q.tables
-  const [row] = await q
-    .select({ seq: events.seq })
-    .from(events)
-    .where(sql`${events.timestamp} >= ${from}`)
-    .orderBy(asc(events.timestamp), asc(events.seq))
-    .limit(1)
-  return row ? row.seq - 1 : last
-}

@@ -1,10 +1,14 @@
 import { expect, test } from 'bun:test'
-import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { SQL } from 'bun'
+import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import { startReceiver } from './receiver.ts'
 
 /** Counts turns of the event loop until it is stopped. Each request waits for such a turn. */
@@ -68,3 +72,66 @@ test('WHK-08 the time in which no server ran does not count as failing', async (
   }
   receiver.stop()
 })
+
+test('WHK-11 a replay has an event that was stored before another with an earlier time', async () => {
+  const receiver = startReceiver()
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  app.clock.advance(HOUR + 1)
+  const late = await addUser(app, 'late')
+  app.clock.advance(-1)
+  const from = new Date(app.clock.now()).toISOString()
+  const early = await addUser(app, 'early')
+  await deliverWebhooks(app.context)
+  receiver.received.length = 0
+  expect((await app.admin('POST', `/webhooks/${hook.id}/replay`, { from })).status).toBe(200)
+  await deliverWebhooks(app.context)
+  expect(receiver.received.map(({ body }) => body.data.target_id)).toEqual([late.id, early.id])
+  receiver.stop()
+})
+
+testOnPostgres(
+  'WHK-13 a new webhook and a replay wait for the events of transactions that are open',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const store = await openPostgres({ url, connections: 3 })
+    const receiver = startReceiver()
+    const app = await startApp({ outbound_allow: [receiver.target] }, { store })
+    await addUser(app, 'ada')
+    app.clock.advance(HOUR)
+    const sql = new SQL({ url, max: 1 })
+    const columns =
+      'type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, metadata, subject_id, mac'
+    /** Runs `action` while a transaction is open that stores an event with this id. */
+    const beside = (id: string, action: () => Promise<unknown>) =>
+      sql.begin(async held => {
+        await held.unsafe("SET LOCAL gatehouse.slot = '99'")
+        await held.unsafe(
+          `INSERT INTO events (id, timestamp, ${columns}) SELECT '${id}', ${app.clock.now()}, ${columns}
+         FROM (SELECT * FROM events WHERE type = 'user.created' LIMIT 1) AS one`,
+        )
+        await action()
+      })
+    let hook: Json = {}
+    await beside('evt_first', async () => {
+      await addUser(app, 'bob')
+      hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+    })
+    const ids = async () => {
+      await deliverWebhooks(app.context)
+      return receiver.received.splice(0).map(({ id }) => id)
+    }
+    expect(await ids()).toContain('evt_first')
+    app.clock.advance(HOUR)
+    const from = new Date(app.clock.now()).toISOString()
+    await beside('evt_second', async () => {
+      await addUser(app, 'eve')
+      await app.admin('POST', `/webhooks/${hook.id}/replay`, { from })
+    })
+    expect((await ids())[0]).toBe('evt_second')
+    receiver.stop()
+    await sql.close()
+    await store.close()
+    await drop()
+  },
+)
