@@ -28,7 +28,9 @@ const detail = (code: string, message: string): Detail => ({ field: 'password', 
 
 const LENGTH = detail('too_long', `At most ${MAX_PASSWORD_BYTES} bytes of UTF-8 are allowed.`)
 
-/** Returns a detail for each rule that a new password breaks; an empty list when the password is allowed. */
+/**
+ * Returns a detail for each rule that a new password breaks. The list is empty when the password is allowed.
+ */
 export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] => {
   const text = normalizePassword(password)
   const min_length = Math.max(policy.min_length, 1)
@@ -57,8 +59,9 @@ export const checkPolicy = (policy: PasswordPolicy, password: string): Detail[] 
 }
 
 /**
- * Returns the details of `checkPolicy`, and one detail each for a common password and for control characters.
- * A common password with up to six digits or symbols after it is common too (NIST SP 800-63B section 3.1.1.2,
+ * Returns the details of `checkPolicy`. Adds a detail when the policy refuses common passwords and the
+ * password is common, and a detail when the password contains control characters. A common password that is
+ * followed by up to six digits or symbols counts as common too (NIST SP 800-63B section 3.1.1.2,
  * https://pages.nist.gov/800-63-4/sp800-63b.html).
  */
 export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] => {
@@ -99,7 +102,7 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
 /**
  * Returns a PHC string (argon2id). `config.ts` has the default memory and passes, and the reason for them.
  *
- * @throws AppError 422 above 1,024 bytes, 503 when the queue is full
+ * @throws AppError 422 when the password has more than 1,024 bytes, 503 when the queue is full
  */
 export const hashPassword = async (context: Hashing, password: string, lane: HashLane): Promise<string> => {
   const { config } = context
@@ -144,8 +147,7 @@ export const isKnownHash = (text: string): boolean => {
 }
 
 /**
- * Verifies a password. Returns false when `hash` is missing: for an unknown user or a user without a
- * password.
+ * Verifies a password. Returns false when `hash` is missing, because the user is unknown or has no password.
  *
  * `costs` are the costs of all stored hashes. The function computes one hash with each of these costs, and
  * one with the configured cost. The time then reveals nothing about the stored hash, even when stored hashes
@@ -175,8 +177,9 @@ export const verifyPassword = async (
   return hashed(context, lane, async () => {
     let matches = false
     for (const cost of all) {
-      // bcrypt reads only the first 72 bytes. Bun would hash a longer password before bcrypt. The
-      // implementations that made the imported hashes truncate it, so it is truncated here.
+      // bcrypt uses only the first 72 bytes of a password. Bun would first shorten a longer password with
+      // another hash function. The systems that made the imported hashes truncate the password, so this code
+      // truncates it too.
       const given = cost.startsWith('$2') ? Buffer.from(text).subarray(0, 72) : text
       const isRight = await Bun.password.verify(given, cost === own && stored ? stored : dummyOf(cost))
       if (isRight && cost === own) matches = true

@@ -15,7 +15,7 @@ const address = /^\/assets\/people\/([0-9a-f]{32})\.(png|jpg|webp)$/
  * Replaces the picture of a user, or removes it when `picture` is undefined. The path contains a hash of the
  * user id and the picture, so it does not reveal who else has the same picture.
  *
- * @throws AppError 404 when the user is unknown or of another organization, 403 for a user with permissions
+ * @throws AppError 404 when the user is unknown or of another organization, 403 when the user has permissions
  * that the caller lacks
  */
 export const setPicture = (
@@ -55,8 +55,8 @@ export const pictureContent = async (q: Queries, path: string): Promise<string |
 }
 
 /**
- * Returns the response for the path of a picture; undefined for an unknown path. Pages of other origins may
- * show the picture, because applications get its address (claim `picture`).
+ * Returns the response for the path of a picture. Returns undefined when the path is unknown. Pages of other
+ * origins may show the picture, because applications get its address (claim `picture`).
  */
 export const userPicture = async ({ store }: Core, path: string): Promise<Response | undefined> => {
   if (!address.test(path)) return undefined

@@ -18,7 +18,10 @@ import { recordUser } from './record.ts'
 import { byCaller } from './service.ts'
 import type { UserRow } from './store.ts'
 
-/** Forgets one browser of a user, or all of them, with an event for each. Returns their number. */
+/**
+ * Forgets the remembered browser `id` of a user. Without `id`, forgets all remembered browsers of the user.
+ * Records an event for each forgotten browser, and returns the number of forgotten browsers.
+ */
 export const forgetBrowsers = async (
   context: Core,
   tx: Transaction,
@@ -81,8 +84,8 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 }
 
 /**
- * Returns the routes of a user's remembered browsers. Administrators list and forget browsers; only the user
- * adds them, because the browser itself keeps the secret, as a cookie.
+ * Returns the routes of a user's remembered browsers. Administrators can list and forget browsers. Only the
+ * user can add a browser, because the browser keeps the secret in a cookie.
  */
 export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
   route({
@@ -116,7 +119,7 @@ export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/users/:user_id/remembered-browsers/:browser_id',
     permission: 'users:update',
-    summary: 'Forget a browser; the user then needs the second factor in it',
+    summary: 'Forget a browser, in which the user then needs the second factor again',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>

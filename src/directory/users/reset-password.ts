@@ -13,7 +13,7 @@ import { notify } from './service.ts'
 import { setPassword } from './store.ts'
 
 /**
- * Returns the user and the problems of a new password for the user.
+ * Returns the user, and a detail for each rule that the new password breaks.
  *
  * @throws AppError 403 when the user has permissions that the caller lacks, 404 when the user is unknown or
  * of another organization

@@ -16,11 +16,11 @@ const namesOf = (counts: Record<string, number>): string[] =>
   Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [name] : []))
 
 /**
- * Deletes a user's sign-in links, code by mail and remembered browsers, cancels a pending change of address,
- * and ends first factors that wait for a second one. Runs when the user's address or `enabled` changes, and
- * whenever {@link revokeUser} ends the user's logins. Links and codes from before the change must not work
- * after it. With `organization_id`, a user of another organization keeps everything. Returns the names of
- * what was deleted or cancelled; ended first factors are not named.
+ * Deletes a user's sign-in links, e-mail code and remembered browsers. Cancels a pending change of address.
+ * Ends first factors that wait for a second factor. This happens when the user's address or `enabled`
+ * changes, and when {@link revokeUser} ends the user's logins, because older links and codes must no longer
+ * work. If the user does not belong to the given `organization_id`, nothing changes. Returns the names of
+ * what was deleted or cancelled. These names do not include first factors.
  */
 export const revokePendingLinks = async (
   tx: Transaction,
@@ -38,7 +38,7 @@ export const revokePendingLinks = async (
 }
 
 /**
- * Revokes the user's sessions as `revokeSessions` does, at most `limit`, and ends the user's logins and
+ * Revokes the user's sessions with `revokeSessions`, at most `limit` of them. Ends the user's logins and
  * pending links. The login `except_login_id` and its sessions continue. Returns the number of ended sessions,
  * and the kinds of other things that ended, such as `logins`.
  */
@@ -61,8 +61,8 @@ export const revokeUser = async (
 }
 
 /**
- * Revokes a user as {@link revokeUser} does, and returns the number of sessions. Each ended session has its
- * own event. When no session ended, one event names what else ended, because the log must show who signed the
+ * Calls {@link revokeUser} and returns the number of ended sessions. Each ended session has its own event. If
+ * no session ended, one event names the other things that ended, because the log must show who signed the
  * user out.
  */
 const revokeRecorded = async (

@@ -28,7 +28,10 @@ const insertAssignment = prepared((q, { user_roles }) =>
   q.insert(user_roles).values(placeholderRow(user_roles, 'number')),
 )
 
-/** Assigns roles to a user. The rows of user_roles repeat the columns that lists sort and filter by. */
+/**
+ * Assigns roles to a user. Each row of user_roles repeats the columns of the user by which lists are sorted
+ * and filtered.
+ */
 export const addRoles = async (tx: Transaction, user_id: UserId, role_ids: RoleId[]): Promise<void> => {
   const rows = await Promise.all(role_ids.map(role_id => selectAssignment(tx, { user_id, role_id })))
   await Promise.all(rows.flat().map(row => insertAssignment(tx, row)))

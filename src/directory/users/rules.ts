@@ -62,8 +62,8 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
       ]
 
 /**
- * Returns a detail for each rule of the organization that a new user breaks, the ids of the user's roles, and
- * the names of the searchable attributes.
+ * Returns a detail for each rule of the organization that a new user breaks. Also returns the ids of the
+ * user's roles and the names of the searchable attributes.
  *
  * @throws AppError 403 for roles with permissions that the caller lacks
  */
@@ -95,8 +95,9 @@ export const judge = async (
 }
 
 /**
- * Like {@link judge}, for the organization in the body or the caller's own. Requires either a password or an
- * invitation, because a user with neither could not sign in.
+ * Calls {@link judge} with the organization that the body names. If the body names none, the caller's
+ * organization is used. The body must have either a password or an invitation, because a user with neither
+ * could not sign in.
  *
  * @throws AppError 422 for an unknown organization
  */

@@ -59,7 +59,7 @@ export const writable = {
   enabled: flag.describe('Whether the user may sign in. Gatehouse refuses the tokens of a disabled user.'),
   email_verified: flag.describe('Whether the address is verified.'),
   email_code: flag.describe(
-    'Whether the user may sign in with a code by mail where `settings.email_code` of the organization offers it. `false` is accepted even for a user without another way in, who then needs a sign-in link.',
+    'Whether the user may sign in with a code by mail. The organization must also offer the code (`settings.email_code`). `false` is accepted even if the user has no other way to sign in. Such a user needs a sign-in link.',
   ),
   roles: RoleNames,
   attributes: FreeAttributes,
@@ -102,8 +102,8 @@ export const CreateUserBody = CreateUser.extend({
 export type CreateUserBody = z.output<typeof CreateUserBody>
 
 /**
- * The schema accepts read-only fields, and the service compares them with the stored values. A PUT cannot set
- * the password, because a new password also ends the user's sessions.
+ * The schema accepts read-only fields. The service refuses a value that differs from the stored value. A PUT
+ * cannot set the password, because a new password also ends the user's sessions.
  */
 export const UpdateUser = z
   .strictObject({
@@ -199,7 +199,10 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   ...(user.picture && { picture: user.picture }),
 })
 
-/** Maximum number of attribute filters. An organization has at most as many searchable attributes. */
+/**
+ * Maximum number of attribute filters. It equals the maximum number of searchable attributes of an
+ * organization.
+ */
 const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
 
@@ -229,7 +232,7 @@ export const ListUsers = listQuery({
     .refine(values => Object.keys(values).length <= MAX_FILTERS, `At most ${MAX_FILTERS} attributes.`)
     .optional()
     .describe(
-      'Only users with exactly this value, or with a list that contains it: `attribute.NAME=value` or `attribute[NAME]=value`, for each searchable attribute.',
+      'Only users whose attribute has exactly this value, or is a list that contains this value. The parameter is `attribute.NAME=value` or `attribute[NAME]=value`, and NAME is a searchable attribute.',
     ),
 })
 export type ListUsers = z.output<typeof ListUsers>

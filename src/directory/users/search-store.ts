@@ -104,7 +104,9 @@ export interface Plan {
 }
 type Name = 'username' | 'email'
 
-/** Number of users that may be read for each page: reading 1,000 rows takes a few milliseconds. */
+/**
+ * Maximum number of users that are read for each page, because reading 1,000 rows takes a few milliseconds.
+ */
 const FEW = 1000
 /** Number of rows that `meet` reads from each run before it gives up. */
 const WALK = 4000
@@ -118,8 +120,8 @@ const everywhere = ({ facets: { organization_id, purging }, search }: UserSearch
 })
 
 /**
- * Returns the plan of a list; undefined when no user can match, because the organization has no role with the
- * name in the filter.
+ * Returns the plan of a list. Returns undefined when the organization has no role with the name in the
+ * filter, because no user can match.
  */
 export const planOf = async (
   q: Queries,
@@ -163,7 +165,10 @@ const count = async (store: Store, q: Queries, { facets, search: term, unless }:
 }
 
 const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(plan)))
-/** Returns the total, exact up to 10,000; 10,001 means more. Cached until users change. */
+/**
+ * Returns the number of matching users. The value 10,001 means more than 10,000. The number is cached until
+ * users change.
+ */
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
@@ -316,7 +321,7 @@ export const listUsers = async (store: Store, filter: UserFilter, page: PageQuer
   })
 }
 
-/** Returns the number of matching users, exact up to 10,000; 10,001 means more. */
+/** Returns the number of matching users. The value 10,001 means more than 10,000. */
 export const countUsers = async (store: Store, filter: UserFilter): Promise<number> => {
   const plan = await store.read(q => planOf(q, filter))
   return plan ? totalOf(store, plan) : 0

@@ -43,8 +43,8 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
 })
 
 /**
- * The body of POST /users. Other parts of the server may pass `password_hash` in place of the password (null:
- * no password), and an `id`.
+ * The body of POST /users. Other parts of the server may pass an `id`, and `password_hash` in place of the
+ * password. For a user without a password, `password_hash` is null.
  */
 export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & { id?: UserId; email_code?: boolean } & (
     | { password: string }
@@ -128,14 +128,14 @@ export const createUser = async (
 
 /**
  * Changes the given fields. A change without effect records no event and keeps `updated_at`. `also` runs in
- * the same write, when the changed fields are known and before they are stored.
+ * the same write, before the changed fields are stored.
  *
  * Disabling a user (`enabled: false`) revokes pending links and keeps the sessions. The sessions are refused
  * while the user is disabled, and work again when the user is enabled. A short suspension thus signs nobody
  * out. `revokeUserSessions` ends the sessions.
  *
  * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the refused fields,
- * 429 as `notify` does, and what `judgeChange` throws
+ * and the errors of `notify` and `judgeChange`
  */
 export const updateUser = (
   context: Core,
@@ -158,8 +158,8 @@ export const updateUser = (
         ? await adminKeeper(tx, by, user.organization_id, user.username)
         : undefined
     await saveUser(tx, row)
-    // A new user name requires an update of the attribute index, as changed attributes do. A concurrent
-    // rebuild of the index reads users in the order of their names, and may already be past the new name.
+    // A new user name also updates the attribute index. A concurrent rebuild of the index reads the users in
+    // the order of their names, and may already have passed the new name.
     if (indexed.length > 0 && (changed.includes('attributes') || changed.includes('username')))
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
@@ -185,9 +185,9 @@ export const updateUser = (
   })
 
 /**
- * Records that a user who waited is approved, and notifies the user by mail if the server sends mail.
+ * Records the approval of a user who waited for it, and notifies the user by mail if the server sends mail.
  *
- * @throws AppError 429 when the mail exceeds the limits of administrators' mails
+ * @throws AppError 429 when the mail exceeds the limits on mail that administrators send
  */
 const approve = async (context: Core, tx: Transaction, user: UserRow, by: UserChangedBy): Promise<void> => {
   await recordUser(context, tx, by, 'user.approved', user)
@@ -199,7 +199,7 @@ const approve = async (context: Core, tx: Transaction, user: UserRow, by: UserCh
 }
 
 /**
- * Sends the user a notice of a change, so that the user learns of a change by someone else. If an
+ * Sends the user a notice of a change, so that the user learns of a change that another person made. If an
  * administrator made the change, the mail counts against the limits on mail that administrators send.
  *
  * @throws AppError 429 when the mail would exceed these limits
@@ -218,10 +218,10 @@ export const notify = (
 }
 
 /**
- * Deletes a user, the user's role assignments and memberships, and one batch of the user's other data. Later
- * batches delete the rest (operations/purge).
+ * Deletes a user, the user's role assignments and memberships, and one batch of the user's other data. The
+ * purge (`operations/purge`) deletes the remaining data in later batches.
  *
- * @throws AppError 409 `last_administrator`, and what `getUserToChange` throws
+ * @throws AppError 409 `last_administrator`, and the errors of `getUserToChange`
  */
 export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {

@@ -177,7 +177,7 @@ export const insertUser = async (
   tx.changed('users')
 }
 
-/** Stores the columns of a user. Rejects with a unique violation as `insertUser` does. */
+/** Saves a user. Rejects with a unique violation when the user name or the address is taken. */
 export const saveUser = async (tx: Transaction, { seq, ...user }: UserRow): Promise<void> => {
   await tx.update(tx.tables.users).set(derived(user)).where(eq(tx.tables.users.seq, seq))
   tx.changed('users')
@@ -220,8 +220,9 @@ export const setPasskeyDeclined = async (tx: Transaction, id: UserId, now: numbe
 }
 
 /**
- * Counts the user as active, once per hour and once per day (UTC). A time from before the clock was set back
- * does not count. Returns the numbers for the statistics; undefined for a user who is counted in this hour.
+ * Counts the user as active, once per hour and once per day (UTC). An `active_at` over an hour ahead of the
+ * clock is ignored, because the clock was set back. Returns undefined when the user was already counted in
+ * this hour.
  */
 export const markActive = (
   tx: Transaction,

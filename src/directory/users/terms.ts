@@ -30,7 +30,7 @@ export const TermsList = z
     example: { data: [{ version: '2026-01', accepted_at: example.time }] },
   })
 
-/** Returns the accepted versions as the admin API and the user's download show them. */
+/** Returns the accepted versions in the form that the admin API and the user's download of data contain. */
 export const acceptedTerms = async (
   q: Queries,
   user_id: UserId,
@@ -53,7 +53,7 @@ export const owesTerms = (
 
 /**
  * True when a form accepts the current version of the terms, or the organization has no terms. The form names
- * the version that its page showed, because the terms may have changed since.
+ * the version that its page showed, because the terms may have changed while the page was open.
  */
 export const acceptsTerms = (
   organization: Pick<Organization, 'settings'>,
