@@ -42,14 +42,14 @@ export type LinkingResult =
    * linked.
    */
   | { step: 'prove'; user: UserRow }
-  /** The user is new and the profile is incomplete: a form asks for the rest. */
+  /** The user is new. The profile is incomplete, so a form asks for the missing fields. */
   | { step: 'complete' }
   | { step: 'create' }
   /** The account is linked, and its user waits for an administrator's approval. */
   | { step: 'wait' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
-/** Decides how an upstream identity maps to a local user, by one rule for all providers. */
+/** Decides which local user an upstream identity belongs to. The same rules apply to all providers. */
 export const resolveAccount = async (
   context: Context,
   q: Queries,
@@ -85,17 +85,19 @@ const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promis
   return { step: isWhole ? 'create' : 'complete' }
 }
 
-/** Returns the address of a new user: the invited address, or else the address that the provider asserted. */
+/**
+ * Returns the address of a new user. The address of an invitation takes precedence over the provider's
+ * address.
+ */
 export const newAddressOf = ({
   profile,
   invited,
 }: Pick<UpstreamIdentity, 'profile' | 'invited'>): string | undefined => invited?.email ?? profile.email
 
 /**
- * Returns the reason to refuse a new user's e-mail address; undefined when it is accepted. When the
- * organization allows only some domains, anyone with an address in one of them gets a user. The provider must
- * therefore have verified the address, or an invitation must name it. An address that the person only typed,
- * here or at the provider, does not count.
+ * Returns the reason to refuse a new user's e-mail address. Returns undefined when the address is accepted.
+ * If the organization allows only some domains, the provider must have verified the address, or an invitation
+ * must name it. Otherwise anyone could type an address at an allowed domain and get a user.
  */
 const refusedAddress = (
   organization: Organization,
@@ -111,9 +113,9 @@ const refusedAddress = (
 /**
  * True when the provider's assertion alone may identify this user. The provider must have `trust_email` and
  * must have verified the address. The user must have no permissions beyond those of the role `user`, because
- * a provider alone must not give anyone access to more. If Gatehouse has not verified the address of the
- * user, the user must never have signed in and must have no linked account. Otherwise an attacker could
- * register another person's address and wait until that person signs in through a provider.
+ * a provider alone must not give anyone access to further permissions. If Gatehouse has not verified the
+ * address of the user, the user must never have signed in and must have no linked account. Otherwise an
+ * attacker could register another person's address and wait until that person signs in through a provider.
  */
 const maySkipPassword = async (
   q: Queries,
@@ -127,7 +129,7 @@ const maySkipPassword = async (
 }
 
 /**
- * Confirms inside the write that the provider is still as it was when its answer was verified. A provider may
+ * Confirms inside the write that the provider has not changed since its answer was verified. A provider may
  * answer slowly, and an administrator may have changed, disabled or deleted the provider in the meantime.
  *
  * @throws CallbackError `provider_changed`

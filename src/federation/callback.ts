@@ -40,9 +40,7 @@ export interface CallbackRequest {
 interface CallbackResult {
   /** The `state` of the callback; undefined for an unsolicited SAML response. */
   state: string | undefined
-  /**
-   * Verifies the provider's answer. Any error refuses the login, except an `AppError`, which passes through.
-   */
+  /** Verifies the provider's answer. An `AppError` passes through. Any other error refuses the login. */
   prove(upstream_request: CallbackRequest | undefined): Promise<UpstreamProfile>
 }
 
@@ -100,7 +98,7 @@ const asCallbackError = (cause: unknown): never => {
 
 /**
  * Uses up the upstream request, and returns the flow to which it belongs. An unsolicited response has no
- * state, and starts a new flow, which ends on the account page.
+ * state. It starts a new flow, which ends on the account page.
  */
 const flowOfRequest = async (
   context: Context,
@@ -155,8 +153,8 @@ export const withRefusals = async (
 }
 
 /**
- * Returns the refusal to record for an error; undefined when the error is not a refusal. The 410 of an
- * invitation that has ended is recorded as a refusal, but the user still sees the page of the 410.
+ * Returns the refusal to record for an error. Returns undefined when the error is not a refusal. The 410 of
+ * an invitation that has ended is recorded as a refusal, but the user still sees the page of the 410.
  */
 const refusalOf = (error: unknown): CallbackError | undefined => {
   if (error instanceof PageError && error.status === 410)
@@ -172,8 +170,8 @@ const refusalOf = (error: unknown): CallbackError | undefined => {
 export const FEDERATED = { acr: '1', amr: ['fed'] }
 
 /**
- * Carries out the decision of {@link resolveAccount}. Decides again when a concurrent request has created the
- * user first.
+ * Carries out the decision of {@link resolveAccount}. If a concurrent request has already created the user,
+ * {@link resolveAccount} decides again.
  */
 export const completeLogin = async (
   context: Context,
@@ -226,8 +224,8 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
   )
 
 /**
- * Confirms that the provider is unchanged. After a form that the user filled in, it uses up all forms of this
- * flow, so that the flow allows one login only.
+ * Confirms that the provider is unchanged. If the user filled in a form, uses up all forms of this flow, so
+ * that the flow allows only one login.
  */
 const confirmIdentity = async (
   tx: Transaction,
@@ -263,7 +261,7 @@ export const linkAs = (
     action: { do: 'link', account: accountOf(identity) },
   })
 
-/** Links the account for a user on the account page; starts no login. */
+/** Links the account to the user who began the linking on the account page. Begins no login. */
 const endLinking = async (
   context: Context,
   { call, login_hash }: BrowserSession,
@@ -273,7 +271,7 @@ const endLinking = async (
 ): Promise<Response> => {
   const isLate = await context.store.write(async tx => {
     const logins = login_hash ? await listLogins(context, tx, login_hash) : []
-    // The user may have signed out of this browser, or someone else may use it by now.
+    // In the meantime, the user may have signed out, or another person may use the browser.
     if (!logins.some(({ user_id }) => user_id === user.id))
       throw new CallbackError('not_logged_in', { user_id: user.id })
     await confirmProvider(tx, identity)

@@ -23,8 +23,8 @@ export const ConnectionCheck = z
 export type ConnectionCheck = z.output<typeof ConnectionCheck>
 
 /**
- * Returns the result of a check. Another server may have sent `value`, so it may have any type and length. It
- * is left out unless `isShown` accepts it.
+ * Returns the result of a check. The `value` may come from another server and may have any type and length.
+ * The result contains only a value that `isShown` accepts.
  */
 export const finding = (
   name: (typeof names)[number],
@@ -47,7 +47,6 @@ const answers = (context: Context, organization: CalledFor, url: string): Promis
     () => false,
   )
 
-/** Checks that the address answers. */
 export const checkAddress = async (
   context: Context,
   organization: CalledFor,

@@ -37,7 +37,7 @@ const findPendingLink = async (context: Context, call: Call, handle: string): Pr
   const stored = browser_hash && (await findStoredIdentity(context, handle, browser_hash))
   const provider = stored && (await findProvider(context.store, stored.provider_id))
   // The callback verified the profile with the provider's settings at that time. If the settings have changed
-  // since, the profile is not used.
+  // since the callback, the profile is not used.
   if (!stored || !provider?.enabled || stored.provider_version !== provider.updated_at)
     throw new PageError('expired', 400)
   const flow = await findFlow(context, browser, stored.handle)
@@ -106,7 +106,7 @@ const completeProfilePage = (
 
 /**
  * Lists the missing fields of the profile. One name is enough, the first or the last. When the profile has no
- * name, both are listed.
+ * name, both names are listed.
  */
 const missingOf = (identity: UpstreamIdentity): CompleteProfilePage['missing'] => [
   ...(identity.profile.first_name || identity.profile.last_name
@@ -209,7 +209,7 @@ const completeProfile = async (
   )
   if (Object.keys(errors).length > 0)
     return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
-  // A submission that does not end in a login does not use up the form, so the form can be sent many times.
+  // Only a submission that ends in a login uses up the form. A person can therefore send the form many times.
   // If the typed address belongs to a user, each submission stores another pending link. Each submission is
   // therefore charged.
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'commit' })

@@ -9,7 +9,7 @@ import { CallbackError } from './refusal.ts'
 export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** Latest end of the session, as stated by the provider; undefined when it is not stated. */
+  /** Latest end of the session that the provider states; undefined when the provider states none. */
   readonly until?: number | undefined
 }
 
@@ -26,7 +26,7 @@ const line = (text: string | undefined, max: number): string | undefined => {
 }
 
 /**
- * Returns the storable part of a profile: an unusable text or e-mail address becomes undefined.
+ * Returns the profile without the values that cannot be stored. The fields of these values are undefined.
  *
  * @throws CallbackError `subject_missing` when the subject is empty, too long or not storable
  */
@@ -65,7 +65,7 @@ const standard = {
 
 /**
  * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping,
- * the preset names the claim. For a field that is not in the preset either, the claim has the standard name
+ * the preset names the claim. For any other field, the claim has the standard name
  * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
  */
 export const mapClaims = (

@@ -29,8 +29,8 @@ const MAX_ROLES = 100
  * for approval. A provider that anyone can use must not bypass the approval.
  *
  * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
- * invitation has ended, and 400 `expired` when the organization's policy changed in the meantime; what
- * `confirmProvider` throws
+ * invitation has ended, and 400 `expired` when the organization's policy changed in the meantime; the errors
+ * of `confirmProvider`
  */
 export const provisionUser = async (
   context: Context,

@@ -70,8 +70,8 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 /**
  * Charges a callback to its network, before the callback is parsed or forwarded. When the network or the
  * organization has no budget left, or the network has had too many refused callbacks, a known browser is
- * charged instead. Callers do not charge a callback that answers a pending upstream request: the start of its
- * login was charged, and the request accepts one callback only.
+ * charged instead. Callers do not charge a callback that answers a pending upstream request. The start of the
+ * login was already charged, and the upstream request accepts only one callback.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

@@ -55,8 +55,9 @@ export const requireProvider = async <P extends IdentityProvider>(
 }
 
 /**
- * Redirects a browser to a provider. The parameter `request` names the pending request of the login. With
- * `client_id`, the query is a new authorization request. With neither, the login ends on the account page.
+ * Redirects a browser to a provider. The parameter `request` names the pending request of the login. A query
+ * with `client_id` is a new authorization request. If the query has neither parameter, the login ends on the
+ * account page.
  */
 export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,

@@ -41,8 +41,8 @@ export const findUpstreamRequest = async (
 }
 
 /**
- * Deletes and returns the upstream request. Only one caller gets it, so an answer of the provider begins only
- * one login. Nothing is deleted when the browser or the provider differs.
+ * Deletes and returns the upstream request. Only one caller gets the row, so an answer of the provider begins
+ * only one login. Nothing is deleted when the browser or the provider differs.
  */
 export const consumeUpstreamRequest = async (
   tx: Transaction,

@@ -26,7 +26,7 @@ interface SealedState {
   profile?: UpstreamProfile
   /**
    * The pending request's `round` when the callback arrived. A form that is sent later is refused if the
-   * round has changed since. Present in step `answered`.
+   * round has changed. Present in step `answered`.
    */
   round?: number
   /** The provider's `updated_at` when the callback was verified. Present in step `answered`. */
@@ -50,8 +50,8 @@ const open = ({ master }: Context, row: UpstreamRequestRow): Stored => ({
 
 /**
  * Returns the state of an upstream request. The state is derived from the values with which the request
- * starts. One of them is the handle, a secret of the browser. A browser that is redirected to the provider
- * again thus uses the same upstream request.
+ * starts. These values include the handle, which is a secret of the browser. A browser that is redirected to
+ * the provider again therefore uses the same upstream request.
  */
 export const upstreamState = (
   context: Context,
@@ -103,7 +103,8 @@ interface CallbackState {
 }
 
 /**
- * Deletes and returns the upstream request that this browser started at this provider. Only one call gets it.
+ * Deletes and returns the upstream request that this browser started at this provider. Only one call gets the
+ * upstream request.
  */
 export const endUpstreamRequest = async (
   context: Context,
@@ -118,7 +119,7 @@ export const endUpstreamRequest = async (
 
 /**
  * True when this browser has a pending upstream request with this state. Without `browser_hash`, the request
- * may be that of any browser, because a cross-site POST comes without the cookie.
+ * may belong to any browser, because a cross-site POST comes without the cookie.
  */
 export const isPendingUpstream = async (
   context: Context,
@@ -162,7 +163,7 @@ export const findStoredIdentity = async (
 }
 
 /**
- * Derives a value for one purpose from the state. Only this server can compute it, so nothing has to be
+ * Derives a value for one purpose from the state. Only this server can compute the value, so the value is not
  * stored.
  */
 export const boundHandle = ({ master }: Context, purpose: string, state: string): string =>

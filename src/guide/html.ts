@@ -19,8 +19,8 @@ const inline = (part: Inline): string => {
 const inlines = (parts: Inline[]): string => parts.map(inline).join('')
 
 /**
- * Returns the attribute with the name of a column; '' for the first and the last column. When a narrow page
- * stacks the cells, the stylesheet shows this name in each cell.
+ * Returns the attribute with the name of a column. When a narrow page stacks the cells, the stylesheet shows
+ * this name in each cell. The first and the last column get no attribute.
  */
 const labelOf = (head: Inline[][], i: number): string =>
   i > 0 && i < head.length - 1 ? ` data-label="${text(plain(head[i] ?? []))}"` : ''

@@ -5,7 +5,7 @@ import { type Block, type GuideSection, type Inline, plain, type Target } from '
 
 const FOLDER = 'templates/guide'
 
-/** Returns the anchor of a heading as GitHub makes it. */
+/** Returns the anchor that GitHub gives a heading. */
 const anchor = (text: string): string =>
   text
     .toLowerCase()
@@ -67,9 +67,10 @@ const read = (subject: string): Block[] =>
   )
 
 /**
- * Returns the guide in the order of its table of contents, README.md. There each section has a heading and a
- * list. An entry of the list is a link to a page, then `: about`. This is a Bun macro: the executable
- * contains the tree and no Markdown parser. https://bun.com/docs/bundler/macros
+ * Returns the guide in the order of its table of contents. The table of contents is README.md, in which each
+ * section has a heading and a list. An entry of the list is a link to a page, followed by a colon and the
+ * text of `about`. This is a Bun macro, so the executable contains the tree and no Markdown parser.
+ * https://bun.com/docs/bundler/macros
  */
 export const parseGuide = (): GuideSection[] => {
   const sections: GuideSection[] = []

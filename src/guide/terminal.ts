@@ -2,9 +2,9 @@ import { guideSections } from './pages.ts'
 import { type Block, type GuidePage, type Inline, plain } from './tree.ts'
 
 interface Style {
-  /** Columns. */
+  /** Maximum characters of a line. */
   width: number
-  /** Marks text as bold; returns it unchanged for an output without bold. */
+  /** Marks text as bold. Returns the text unchanged when the output does not support bold text. */
   bold(text: string): string
 }
 
@@ -160,8 +160,8 @@ const excerpt = (text: string, at: number, length: number): string => {
 }
 
 /**
- * Lists the places that contain a word, regardless of case, below their page and heading. Empty when no page
- * has the word.
+ * Lists the places that contain a word, regardless of case, below their page and heading. The result is empty
+ * when no page contains the word.
  */
 export const linesWith = (word: string, { width, bold }: Style): string =>
   guideSections

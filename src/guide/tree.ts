@@ -15,7 +15,7 @@ export interface GuideSection {
 }
 
 export type Block =
-  /** `id` is the anchor as GitHub makes it. */
+  /** `id` is the anchor that GitHub gives the heading. */
   | { type: 'heading'; depth: number; id: string; text: Inline[] }
   | { type: 'paragraph'; text: Inline[] }
   | { type: 'list'; ordered: boolean; items: Inline[][] }

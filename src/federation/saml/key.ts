@@ -6,12 +6,12 @@ import { findSamlKey, insertSamlKey, type StoredKey } from './store.ts'
 
 const LABEL = 'saml_key'
 /**
- * Lifetime of the certificate in milliseconds. The lifetime is long, because providers pin the certificate: a
- * new one would have to be installed at each provider.
+ * Lifetime of the certificate in milliseconds. The lifetime is long, because providers pin the certificate. A
+ * new certificate would have to be installed at each provider.
  */
 const CERTIFICATE_LIFETIME = 20 * 365 * DAY
 
-/** Returns the function that loads the key once; a load that failed is tried again. */
+/** Returns the function that loads the key once. If loading fails, the next call tries again. */
 export const openSamlKey = (core: Core): (() => Promise<SamlKey>) => loadOnce(() => loadKey(core))
 
 const loadKey = async (context: Core): Promise<SamlKey> => {

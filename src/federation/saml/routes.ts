@@ -53,9 +53,9 @@ export const samlRoutes = (context: Context) => {
 }
 
 /**
- * Lists the SAML providers that the login page of an organization shows. `organization_id` (id or slug) names
- * the organization; without it the default organization is used. The list is empty for an unknown
- * organization.
+ * Lists the SAML providers that the login page of an organization shows. The parameter `organization_id` (id
+ * or slug) names the organization. If it is missing, the default organization is used. The list is empty for
+ * an unknown organization.
  */
 const list = async (context: Context, { searchParams }: URL): Promise<Response> => {
   const reference = searchParams.get('organization_id') ?? DEFAULT_ORGANIZATION
@@ -69,15 +69,15 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/** Returns a form field; an empty string when the field is missing, or repeated and thus ambiguous. */
+/** Returns a form field. Returns an empty string when the field is missing or occurs more than once. */
 const field = (form: URLSearchParams, name: string): string => {
   const [value = '', ...more] = form.getAll(name)
   return more.length > 0 ? '' : value
 }
 
 /**
- * Maximum number of fields of a form that are read. The binding has two. Parsing the 130,000 fields of the
- * longest form would block the event loop for 20 ms.
+ * Maximum number of fields of a form that are read. The binding defines two fields. Parsing the 130,000
+ * fields of the longest form would block the event loop for 20 ms.
  */
 const MAX_FIELDS = 100
 

@@ -153,9 +153,9 @@ const decryptionKey = async (context: Context): Promise<string> =>
   (await context.samlKey()).private_key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
 /**
- * Returns the public keys of the pinned certificates. Only the keys are trusted: an expired certificate still
- * works, and its use is logged. A refusal would lock out all users of the provider at once. A key that cannot
- * verify a signature is skipped for the same reason.
+ * Returns the public keys of the pinned certificates. Only the keys are trusted, so an expired certificate
+ * still works. A refusal would lock out all users of the provider at once. The server logs a warning about an
+ * expired certificate. A key that cannot verify signatures is skipped, so that the other keys still work.
  */
 const pinnedKeys = ({ clock, log }: Context, { alias, settings }: SamlProvider) =>
   settings.certificates.flatMap(pem => {

@@ -12,7 +12,7 @@ const NAME = 'saml_key'
 /** Returns the sealed key pair of the SAML service provider. */
 export const findSamlKey = (q: Queries): Promise<StoredKey | undefined> => getSetting(q, NAME)
 
-/** Stores the key if none is stored yet, because another process may have stored one first. */
+/** Stores the key unless another process has already stored a key. */
 export const insertSamlKey = async (tx: Transaction, key: StoredKey, now: number): Promise<void> => {
   if (!(await findSamlKey(tx))) await putSetting(tx, NAME, key, now)
 }

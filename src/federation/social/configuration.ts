@@ -9,8 +9,8 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { signJwt } from '#src/tokens/signature.ts'
 
 /**
- * Maximum bytes of a metadata document, and of a key set. The parsed documents are kept in memory, where they
- * take up to 25 times their size.
+ * Maximum bytes of a metadata document, and of a key set. The parsed documents are kept in memory. A parsed
+ * document takes up to 25 times the size of its text.
  */
 export const MAX_KEPT_BYTES = 64 * 1024
 /**
@@ -36,8 +36,8 @@ export const through =
     })
 
 /**
- * Returns the option with which openid-client calls a plain http URL; no option when `outbound_allow` does
- * not name the host and port of the URL.
+ * Returns the option that allows openid-client to call a plain http URL. The list is empty when
+ * `outbound_allow` does not name the host and port of the URL.
  */
 export const allowHttp = ({ config }: Context, url: string, organization: CalledFor) =>
   isAllowed(config, new URL(url), organization) ? [client.allowInsecureRequests] : []
@@ -113,7 +113,10 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
  * ten minutes before its first use.
  */
 const KNOWN_FOR = 10 * MINUTE
-/** Milliseconds without a new attempt after a failure. Each call to an unreachable provider may take 5 s. */
+/**
+ * Milliseconds after a failure in which no new attempt is made. Each call to an unreachable provider may take
+ * 5 s.
+ */
 const FAILED_FOR = 15 * SECOND
 
 /**

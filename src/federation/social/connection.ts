@@ -85,7 +85,10 @@ const checkKeys = async (
 const KNOWN_CLIENT = ['invalid_grant', 'bad_verification_code']
 const UNKNOWN_CLIENT = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 
-/** Returns the error code of a token endpoint's answer, even if its status is 200. */
+/**
+ * Returns the error code in the answer of a token endpoint. An answer with the status 200 can also contain an
+ * error code.
+ */
 const errorOf = (error: unknown): string | undefined =>
   causesOf(error)
     .flatMap(({ cause, ...rest }) => [rest, Object(cause), Object(Reflect.get(Object(cause), 'body'))])

@@ -78,7 +78,10 @@ interface Email {
 const isEmail = (entry: unknown): entry is Email =>
   typeof entry === 'object' && entry !== null && 'email' in entry && typeof entry.email === 'string'
 
-/** Chooses the verified primary address, else any verified address, else the primary one as unverified. */
+/**
+ * Chooses the primary address if it is verified. The second choice is any other verified address. The last
+ * choice is the primary address, which then counts as unverified.
+ */
 const chooseEmail = (list: unknown): { email?: string; email_verified: boolean } => {
   const emails = (Array.isArray(list) ? list : []).filter(isEmail)
   const primary = emails.find(entry => entry.primary === true)

@@ -115,8 +115,9 @@ const authTimeOf = ({ clock }: Context, { auth_time, iat }: client.IDToken): num
   auth_time === undefined ? undefined : clock.now() - (iat - auth_time) * SECOND
 
 /**
- * Refuses an authentication that is more than `TOLERANCE` older than the upstream request, if that request
- * demanded a new authentication. A missing `auth_time` is accepted, because some providers never send it.
+ * If the upstream request demanded a new authentication, refuses an authentication that is more than
+ * `TOLERANCE` older than the request. A missing `auth_time` is accepted, because some providers never send
+ * it.
  */
 const checkFresh = (
   { clock }: Context,

@@ -35,7 +35,9 @@ const reasonRules: ReasonRule[] = [
   error => messages.find(([pattern]) => pattern.test(error.message))?.[1],
 ]
 
-/** Returns the audit log's reason for an error of openid-client. The server's log has the messages. */
+/**
+ * Returns the audit log's reason for an error of openid-client. The server's log contains the error messages.
+ */
 export const reasonOf = (error: unknown): string => {
   const links = causesOf(error)
   for (const rule of reasonRules)

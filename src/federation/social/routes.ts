@@ -33,8 +33,8 @@ export const socialRoutes = (context: Context) => {
 const isSocial = (provider: IdentityProvider): provider is SocialProvider => provider.type !== 'saml'
 
 /**
- * Returns the parameter `state`; empty when it is missing or repeated, because no upstream request has an
- * empty state.
+ * Returns the parameter `state`. Returns an empty string when the parameter is missing or repeated. No
+ * upstream request has an empty state.
  */
 const stateOf = (parameters: URLSearchParams): string => {
   const [state = '', ...more] = parameters.getAll('state')
