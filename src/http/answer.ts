@@ -58,7 +58,7 @@ export const errorAnswer = (call: Pick<Call, 'request_id'>, error: AppError): Re
 export const wantsPage = (request: Request): boolean =>
   (request.headers.get('accept') ?? '').includes('text/html')
 
-/** Returns the error itself if it is a refusal, otherwise a 500 that does not reveal the cause. */
+/** Returns a refusal unchanged. For any other error, returns a 500 that does not reveal the cause. */
 export const asAppError = (error: unknown): AppError =>
   error instanceof AppError
     ? error
@@ -70,7 +70,7 @@ export const asAppError = (error: unknown): AppError =>
         },
       )
 
-/** Headers that forbid caching a redirect and sending a Referer. */
+/** Headers that forbid a browser to cache the redirect and to send a Referer. */
 const REDIRECT_HEADERS = new Headers({
   'cache-control': 'no-store',
   pragma: 'no-cache',

@@ -125,7 +125,7 @@ export const readUpload = async (
 }
 
 /**
- * Reads a JSON body. `limit` is in bytes, by default that of the admin API; `within` is in ms.
+ * Reads a JSON body. `limit` is in bytes, and its default is the limit of the admin API. `within` is in ms.
  *
  * @throws AppError 400 `invalid_request` for a body that ends early, is not JSON in UTF-8 or has more than 64
  * levels; 408 for a late body, 413 for a large one, 415 for another content type

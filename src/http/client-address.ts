@@ -35,11 +35,11 @@ export const normalizeAddress = (text: string): string | undefined => {
 }
 
 /**
- * Returns the client's address. If the other end of the socket is not a trusted proxy, its address is the
- * client's, and `X-Forwarded-For` is ignored. Otherwise the client's address is the rightmost entry of that
- * header that is not a trusted proxy, because clients can write the entries to its left. If all entries are
- * trusted proxies, the leftmost entry is returned. Reading stops at an entry that is not an address, and the
- * last address that was read is returned.
+ * Returns the client's address. If the other end of the socket is not a trusted proxy, the result is the
+ * address of the socket, and `X-Forwarded-For` is ignored. Otherwise the result is the rightmost entry of
+ * `X-Forwarded-For` that is not a trusted proxy, because a client can write all entries to the left of its
+ * own address. If all entries are trusted proxies, the leftmost entry is returned. Reading stops at an entry
+ * that is not an address, and the last address that was read is returned.
  */
 export const clientAddress = (
   socket: string,

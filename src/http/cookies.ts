@@ -6,7 +6,8 @@ const isHttps = (config: Config): boolean => config.url.startsWith('https:')
 
 /**
  * Returns the names of the cookies. They begin with `__Host-` when `config.url` is https, so that no other
- * host of the domain can set them. On http they contain the port, because cookies do not distinguish ports.
+ * host of the domain can set them. On http, the names contain the port, because a browser sends a cookie to
+ * all ports of a host.
  */
 export const cookieNames = (config: Config): CookieNames => {
   const [before, after] = isHttps(config) ? ['__Host-', ''] : ['', `_${new URL(config.url).port || 80}`]
@@ -21,7 +22,7 @@ export const cookieNames = (config: Config): CookieNames => {
   }
 }
 
-/** Returns the first cookie of that name as sent. Values are opaque, so nothing is decoded. */
+/** Returns the value of the first cookie with this name. Values are opaque and are not decoded. */
 export const findCookie = (request: Request, name: string): string | undefined => {
   const header = request.headers.get('cookie')
   if (header === null) return undefined
@@ -34,7 +35,8 @@ export const findCookie = (request: Request, name: string): string | undefined =
 
 /**
  * Returns a Set-Cookie line. Without `max_age` (seconds) the cookie ends when the browser is closed. SameSite
- * is Lax: with Strict the browser would not send the login cookie when an application redirects here.
+ * is Lax, because with Strict the browser would not send the login cookie after a redirect from an
+ * application.
  */
 export const setCookie = (config: Config, name: string, value: string, max_age?: number): string =>
   `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isHttps(config) ? '; Secure' : ''}` +
@@ -48,23 +50,19 @@ const hashOf = (request: Request, name: string): SecretHash | undefined => {
   return value ? hashSecret(value) : undefined
 }
 
-/** Returns the hash of the login cookie. */
 export const loginHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.login)
 
-/** Returns the hash of the device cookie. */
 export const deviceHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.device)
 
-/** Returns the hash of the cookie of a remembered browser. */
 export const rememberedHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.remembered)
 
-/** Returns the hash of the browser cookie. */
 export const browserHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.browser)
 
-/** Adds Set-Cookie lines to the answer and returns it. */
+/** Adds Set-Cookie lines to the response and returns the response. */
 export const withCookies = (response: Response, cookies: readonly string[]): Response => {
   for (const cookie of cookies) response.headers.append('set-cookie', cookie)
   return response

@@ -22,9 +22,9 @@ const EXPOSED = 'www-authenticate, retry-after, x-request-id'
 
 /**
  * Lets web pages at the client's registered origins read the answer. Any web page may read the answers to a
- * public client that registered itself without an initial access token: its requests contain no cookie and no
- * secret, so any program could get the same answer. Only OAuth endpoints call this function. At the admin
- * API, http/guard.ts refuses pages of other sites.
+ * public client that registered itself without an initial access token. The requests of such a client contain
+ * no cookie and no secret, so any program could get the same answers. Only OAuth endpoints call this
+ * function. At the admin API, http/guard.ts refuses pages of other sites.
  */
 export const allowOrigin = (
   context: Context,

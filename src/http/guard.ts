@@ -32,8 +32,8 @@ export interface AdminRoute {
   summary: string
   /**
    * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
-   * routes whose effect is hard to undo, such as most deletions, and on routes that create secrets of clients
-   * or webhooks, or change webhooks. A thief who finds an open browser thus cannot use these routes.
+   * routes whose effect is hard to undo, such as most deletions, and on routes that create a secret or change
+   * a webhook. A thief who finds an open browser thus cannot use these routes.
    */
   fresh?: boolean
   /**
@@ -51,15 +51,15 @@ export interface AdminRoute {
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
   /**
-   * Further error statuses of this route. The statuses that any route may have are not listed here (400, 401,
-   * 403, 408, 412, 413, 415, 422, 503).
+   * Further error statuses of this route. Any route can also have the statuses 400, 401, 403, 408, 412, 413,
+   * 415, 422 and 503.
    */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
   conflict?: string
   /**
    * Checks a refused body against stored data, so that one answer names every wrong field. `good` has the
-   * fields that the schema accepts, with defaults; `bad` names the others.
+   * fields that the schema accepts, with defaults. `bad` has the names of the other fields.
    */
   review?(
     q: Queries,
@@ -92,7 +92,7 @@ export interface TaggedObject {
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
-   * @throws AppError 404 for an unknown object; 412 if tags differ, with the object if the caller may see it
+   * @throws AppError 404 for an unknown object; 412 if the tag differs, with the object if it may be read
    */
   requireMatch(q: Queries, input: RouteInput, if_match: string): Promise<void>
 }
@@ -128,8 +128,8 @@ export const route = <
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
- * Runs a route. Refusals come in this order: 403 for pages of other sites, 401, 403, then 408, 413, 415 and
- * 400 for the body, 422, and last those of the handler. A body that a caller may not send is thus never read.
+ * Runs a route after these checks: site of the page (403), token (401), permission (403), body (408, 413,
+ * 415, 400), fields (422). The body of a caller without permission is thus never read.
  */
 export const serveRoute =
   (context: Context, route: AdminRoute, object?: TaggedObject) =>
@@ -138,7 +138,7 @@ export const serveRoute =
     try {
       // If an administrator opens a page of another site, the page could send a leaked token from the
       // administrator's network. A page of a sibling subdomain (`same-site`) passes this check. The browser
-      // refuses its call anyway, because admin answers have no CORS headers.
+      // refuses the call of such a page anyway, because admin answers have no CORS headers.
       if (request.headers.get('sec-fetch-site') === 'cross-site')
         throw new AppError('forbidden', 'Pages of other sites cannot call the admin API.')
       const caller = await context.authenticate(request)
@@ -196,8 +196,8 @@ export const writeAs = <T>(
   })
 
 /**
- * Returns further problems of a body that the schema refused: the route's `review` checks the other fields
- * against stored data.
+ * Returns further problems of a body that the schema refused. The route's `review` finds them by checking the
+ * accepted fields against stored data.
  */
 const review = async (
   { store }: Core,
@@ -234,7 +234,7 @@ const goodFields = (schema: unknown, value: unknown): Record<string, unknown> | 
   )
 }
 
-/** Returns the fields of an object schema; for a union, those of the value's type. */
+/** Returns the fields of an object schema. For a union, uses the option that fits the value. */
 const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | undefined => {
   if (schema instanceof z.ZodObject) return schema.shape
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)

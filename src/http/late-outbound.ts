@@ -2,8 +2,8 @@ import type { Config } from '#src/config.ts'
 import type { Outbound } from '#src/context.ts'
 
 /**
- * Returns a function like `outboundFetch`. The module is loaded at the first call, so the server starts
- * faster.
+ * Returns the same function as `outboundFetch`, but loads the module only at the first call of the function.
+ * The server thus starts faster.
  */
 export const lateOutbound =
   (config: Pick<Config, 'outbound_allow'>, more: { ca?: string | undefined } = {}): Outbound =>

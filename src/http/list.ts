@@ -75,16 +75,16 @@ interface ListQuery {
 }
 
 /**
- * Returns one page of a list, by keyset pagination. `fetch` receives the keyset after which to start and the
- * number of rows to load (limit + 1); `keyset` returns the sort values of a row. The cursor is bound to
- * `name`, all filters and the caller's scope, because with another query the cursor would skip rows.
+ * Returns one page of a list, by keyset pagination. `fetch` gets the keyset after which the page starts, and
+ * the number of rows to load, which is `limit + 1`. `keyset` returns the sort values of a row. The cursor is
+ * bound to `name`, all filters and the caller's scope, because with another query the cursor would skip rows.
  */
 export const answerPage = async <Row, Item>(
   context: Context,
   list: {
     name: string
     query: ListQuery & Record<string, unknown>
-    /** The organization to which the caller is restricted. The cursor is bound to it. */
+    /** The organization to which the caller is restricted. */
     scope: string
     fetch(after: Keyset | undefined, limit: number): Promise<Row[]>
     total(): Promise<number>

@@ -9,8 +9,8 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { isNestedDeeply } from '#src/lib/json.ts'
 
 /**
- * A call that was refused or got no complete answer. All such errors have the same message, which reveals
- * nothing about hosts and ports; `cause` is for the server's log.
+ * A call that was refused or got no complete answer. All these errors have the same message, which reveals
+ * nothing about hosts and ports. Only the server's log contains the `cause`.
  */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
@@ -95,7 +95,7 @@ export const isAllowed = ({ outbound_allow }: Allow, url: URL, { id, slug }: Cal
   return outbound_allow.some(entry => entries.includes(entry))
 }
 
-/** True when an entry of `outbound_allow` names this slug, even if no organization has it. */
+/** True when an entry of `outbound_allow` names this slug, even if no organization has this slug. */
 export const isSlugNamed = ({ outbound_allow }: Allow, slug: string): boolean =>
   outbound_allow.some(entry => entry.startsWith(`${slug}=`))
 

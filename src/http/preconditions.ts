@@ -9,11 +9,11 @@ const fieldsOf = (body: z.ZodType): string[] =>
     : []
 
 /**
- * Returns the functions that compute the tag of the object at the path of a route and compare the tag with
- * `If-Match`; undefined for lists and actions. A caller that sends the tag it has read cannot overwrite a
- * later change by someone else. The tag covers only the fields that a PUT may change. Other changes, such as
- * the time of the last login, do not change the tag. For a caller that may delete the object but not read it,
- * the 412 contains neither the object nor its tag.
+ * Returns the functions that compute the tag of the object at the path of a route, and compare the tag with
+ * `If-Match`. Returns undefined for lists and actions. A caller that sends the tag from an earlier read
+ * cannot overwrite the change that another caller made after this read. The tag covers only the fields that a
+ * PUT may change. Other changes, such as the time of the last login, do not change the tag. For a caller that
+ * may delete the object but not read it, the 412 contains neither the object nor its tag.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],

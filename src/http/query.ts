@@ -1,10 +1,13 @@
-/** `NAME.KEY`. The key `__proto__` is refused with the whole name, as an unknown parameter. */
+/**
+ * Matches `NAME.KEY`. A name with the key `__proto__` does not match, so the name is refused as an unknown
+ * parameter.
+ */
 const NESTED = /^(\w+)\.(?!__proto__$)(.+)$/s
 
 /**
  * Parses the query. A repeated name becomes an array. No schema accepts an array, because the server cannot
- * know which value is meant. `NAME.KEY=value` becomes a key of the object NAME, as does `NAME[KEY]=value`,
- * which generated clients send (OpenAPI style `deepObject`).
+ * know which value is meant. `NAME.KEY=value` and `NAME[KEY]=value` set a key of the object NAME. Generated
+ * clients send the second form (OpenAPI style `deepObject`).
  */
 export const parseQuery = (request: Request): Record<string, unknown> => {
   const start = request.url.indexOf('?')

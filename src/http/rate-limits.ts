@@ -57,9 +57,9 @@ const budgets = {
     instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
   },
   /**
-   * A stored or renewed registration of a client. The first sweep after an hour removes an unused one. The
-   * instance stores at most 2,000 registrations in an hour: a burst of 1,000, and 1,000 per hour. At most
-   * about 2,000 unused registrations thus exist.
+   * A stored or renewed registration of a client. The next sweep removes a registration that is still unused
+   * after an hour. The instance stores at most 2,000 registrations in an hour: a burst of 1,000, and 1,000
+   * per hour. At most about 2,000 unused registrations thus exist.
    */
   registration: {
     network: { burst: 60, per_second: 60 / 3_600 },
@@ -81,10 +81,11 @@ const ORGANIZATION_FACTOR = 10
 /**
  * Maximum number of buckets for each kind of owner. A bucket takes about 150 bytes, so the three kinds take
  * about 25 MB in each process. Beyond the maximum, the least recently used bucket is dropped, so its owner
- * gets a full one. An attacker with tens of thousands of networks thus gets full buckets again and again, and
- * never has to exceed the reserve of a network. The bucket of an organization is in another map and is not
- * refilled in this way. But it limits only the work beyond the reserves. A password check also needs a seat
- * in the hash queue (`fairQueue`). The number of seats is fixed, whatever the number of networks.
+ * later gets a full bucket. An attacker with tens of thousands of networks thus gets full buckets again and
+ * again, and never has to exceed the reserve of a network. The bucket of an organization is in another map
+ * and is not refilled in this way, but it limits only the work beyond the reserves. A password check also
+ * needs a seat in the hash queue (`fairQueue`). The number of seats is fixed, whatever the number of
+ * networks.
  */
 const MAX_BUCKETS = 50_000
 
@@ -117,11 +118,11 @@ export interface Charge {
 }
 
 /**
- * Charges work to a known browser, or to the client's network and, beyond the reserve of the network, to the
- * organization. Callers do the work afterwards. Budgets are in memory, so a restart allows at most one more
- * burst.
+ * Charges work to the known browser (`device`). Without a known browser, charges the client's network and,
+ * beyond the reserve of the network, also the organization. Callers charge before they do the work. Budgets
+ * are in memory, so a restart allows at most one more burst.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const charge = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,
@@ -157,7 +158,7 @@ const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
  * Charges the fetch of a metadata document to the person who causes it and to the document's origin. The
  * person can name any number of URLs, of one origin or of many.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeDocument = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,
@@ -201,7 +202,7 @@ const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
  * Charges an organization for a test of its connection to an identity provider. Each test calls another
  * server a few times.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeConnectionTest = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,
@@ -216,15 +217,15 @@ export const chargeConnectionTest = (
 
 /**
  * Limit on calls that administrators of one organization cause at addresses that they choose: metadata
- * documents of identity providers, and events that they send by hand. A call may take 15 seconds, and its
- * answer 1 MiB of memory.
+ * documents of identity providers, and events that they send by hand. A call can take 15 seconds, and its
+ * answer can take 1 MiB of memory.
  */
 const ADMIN_CALLS: Allowance = { burst: 60, per_second: 1 }
 
 /**
  * Charges an organization for a call to an address that one of its administrators chose.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeAdminCall = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,

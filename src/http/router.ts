@@ -10,7 +10,8 @@ export const elysiaRouter = (
   routes: readonly Route[],
   refuse: (request: Request, cause?: unknown) => Response | Promise<Response>,
 ): ((request: Request) => Response | Promise<Response>) => {
-  // The error handler comes first: Elysia applies it only to routes added after it.
+  // The error handler comes first, because Elysia applies an error handler only to routes that are added
+  // later.
   const elysia = new Elysia({ strictPath: true }).onError(({ code, error, request }) =>
     refuse(request, code === 'NOT_FOUND' ? undefined : error),
   )

@@ -4,7 +4,7 @@ export interface Matched {
   params: Record<string, string>
 }
 
-/** Handles a request; the router has matched its path. */
+/** Handles a request that the router has matched. */
 export type Handler = (matched: Matched) => Response | Promise<Response>
 
 /** Handlers by method and path, such as `POST /oauth/token` or `GET /saml/:provider/metadata`. */
@@ -19,7 +19,7 @@ export interface Route {
 
 /**
  * Converts a table of handlers into routes for http/sections.ts. All routes come from such tables. A table
- * has no options for the router, so no route can make the router read a body: only handlers read bodies.
+ * has no options for the router, so no route can make the router read a body. Only handlers read bodies.
  */
 export const mount = (table: RouteTable<Handler>): Route[] =>
   Object.entries(table).map(([name, handle]) => {

@@ -2,8 +2,8 @@ import type { Caller } from '#src/context.ts'
 import { NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 
 /**
- * Returns the organization to which the caller is restricted; undefined for a caller with access to the whole
- * instance. Such a caller belongs to the default organization (admin/authenticate.ts).
+ * Returns the organization to which the caller is restricted. Returns undefined for a caller with access to
+ * the whole instance, who always belongs to the default organization (admin/authenticate.ts).
  */
 export const within = (caller: Caller): OrganizationId | undefined =>
   caller.instance ? undefined : caller.organization_id
