@@ -66,19 +66,17 @@ export class AppError extends Error {
 
 /**
  * Returns a 404 that is the same for an unknown id and for an id of another organization. A caller thus
- * cannot find out which ids exist elsewhere.
+ * cannot find out which ids exist in other organizations.
  */
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 
-/** Returns a 409. */
 export const conflict = (description: string): AppError => new AppError('conflict', description)
 
 /** Returns a 409 for a field whose value another object already has. */
 export const valueTaken = (field: string, message: string): AppError =>
   new AppError('conflict', message, { details: [{ field, code: 'taken', message }] })
 
-/** Returns a 403. */
 export const forbidden = (description: string): AppError => new AppError('forbidden', description)
 
 /** Returns a 422 `validation_failed` with one detail per refused field. */

@@ -7,8 +7,8 @@ export const HOUR = units.h
 export const DAY = units.d
 
 /**
- * Maximum milliseconds by which the clocks of two copies differ. A time that is further in the future than a
- * rule allows was stored before the clock was set back, and does not count.
+ * Maximum milliseconds by which the clocks of two copies differ. A stored time that is further in the future
+ * than a rule allows does not count, because it was stored before the clock was set back.
  */
 export const CLOCK_SKEW = units.m
 

@@ -10,9 +10,9 @@ const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_DOMAIN_LENGTH = 506
 
 /**
- * Returns a host name in the form in which host names are compared: lower case, non-ASCII labels as `xn--`
- * (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for a text that is not a domain name of
- * at least two labels, and for a name that NFKC would change.
+ * Returns a host name in the form in which host names are compared: in lower case, with non-ASCII labels as
+ * `xn--` (UTS 46, https://www.unicode.org/reports/tr46/). Returns undefined for a text that is not a domain
+ * name of at least two labels, and for a name that NFKC would change.
  */
 export const canonicalDomain = (text: string): string | undefined => {
   if (

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 export const embed = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'utf8')
 
-/** Like {@link embed}, in base64. */
+/** Returns the same files as {@link embed}, with their bytes in base64. */
 export const embedBinary = (folder: string, extensions: string[]): Record<string, string> =>
   read(folder, extensions, 'base64')
 

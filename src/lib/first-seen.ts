@@ -2,9 +2,9 @@
 const REMEMBERED = 10_000
 
 /**
- * Returns a function that is true for an id that no earlier call had. Readers of the audit log need it,
- * because they read some events again: an event may become visible after newer ones, and SQLite uses the
- * `seq` of removed events again.
+ * Returns a function that returns true for an id that no earlier call had. Readers of the audit log use the
+ * function to skip events that they have already read. They read some events twice, because an event may
+ * become visible after newer events, and because SQLite gives the `seq` of removed events to new events.
  */
 export const firstSeen = (): ((id: string) => boolean) => {
   const ids = new Set<string>()

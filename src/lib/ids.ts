@@ -39,7 +39,7 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 export const DEFAULT_ORGANIZATION: OrganizationId = 'org_default'
 
-/** An id that no organization has; a list filtered by it is empty. */
+/** An id that no organization has. A list that is filtered by this id is empty. */
 export const NO_ORGANIZATION: OrganizationId = 'org_'
 
 /** Default of the setting `admin_client_id`. */

@@ -8,8 +8,8 @@ const [QUOTE, BACKSLASH, ARRAY, ARRAY_END, OBJECT, OBJECT_END] = [...'"\\[]{}'].
 )
 
 /**
- * True when a JSON text has more than 64 levels. Such a text must not be parsed: 1 MiB of `[` would block the
- * event loop for 100 ms.
+ * True when a JSON text has more than 64 levels. Such a text must not be parsed, because parsing 1 MiB of `[`
+ * would block the event loop for 100 ms.
  */
 export const isNestedDeeply = (text: string): boolean => {
   let depth = 0

@@ -15,7 +15,10 @@ export interface Family {
 const labelled = (label: string, value: string): string =>
   `${label}="${value.replace(/["\\\n]/g, character => (character === '\n' ? '\\n' : `\\${character}`))}"`
 
-/** Upper bounds of the buckets in milliseconds: from an answer without I/O to an outbound call of 5 s. */
+/**
+ * Upper bounds of the buckets in milliseconds. The first bounds fit answers without I/O. The last bound is
+ * the time limit of an outbound call.
+ */
 const BOUNDS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000] as const
 
 interface Series {

@@ -1,8 +1,8 @@
 import { isIP } from './ip.ts'
 
 /**
- * True when browsers support passkeys at this URL: https or localhost, with a host name. An IP address does
- * not suffice, because a passkey belongs to a domain
+ * True when browsers support passkeys at this URL. The host must be `localhost`, or the URL must be https
+ * with a domain name. An IP address does not suffice, because a passkey belongs to a domain
  * (https://www.w3.org/TR/webauthn-3/#relying-party-identifier).
  */
 export const offersPasskeys = ({ url }: { readonly url: string }): boolean => {

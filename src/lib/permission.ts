@@ -1,4 +1,4 @@
-/** All permissions, in the order of the documentation. `*` covers them all and is not in the list. */
+/** All permissions, in the order of the documentation. `*` grants all of them and is not in the list. */
 export const permissions = [
   ...verbs('users', 'read', 'create', 'update', 'delete'),
   ...verbs('roles', 'read', 'create', 'update', 'delete'),

@@ -22,7 +22,7 @@ export const runningExecutable = (): string => {
 /** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]
 
-/** True while a process with this id runs, of any user. */
+/** True while a process with this id runs. The process may belong to any user. */
 export const isAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)

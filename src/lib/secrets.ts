@@ -3,9 +3,9 @@ import { hash, timingSafeEqual } from 'node:crypto'
 declare const secret: unique symbol
 declare const secretHash: unique symbol
 
-/** A secret in clear text. It never reaches a store: columns take a `SecretHash`. */
+/** A secret in clear text. It is never stored, because columns accept only a `SecretHash`. */
 export type Secret = string & { readonly [secret]: true }
-/** The SHA-256 of a secret in base64url, the only stored form. */
+/** The SHA-256 of a secret in base64url. Only this hash is stored. */
 export type SecretHash = string & { readonly [secretHash]: true }
 
 /** Returns random bytes from the Web Crypto API. `randomBytes` of node:crypto takes ten times as long. */

@@ -2,11 +2,11 @@ import { parseDuration } from './duration.ts'
 import { isIP } from './ip.ts'
 
 /**
- * The parser of a setting. It does not use zod, because every command reads settings and loading zod would
- * slow its start.
+ * The parser of a setting. It does not use zod, because every command reads settings, and loading zod would
+ * delay the start of each command.
  */
 export interface Parser<T> {
-  /** Returns the value; undefined for a text that is not allowed. */
+  /** Returns the value. Returns undefined when the text is not allowed. */
   parse(given: string): T | undefined
   /** Describes the allowed values. In an error message this description follows the words "is not". */
   allowed: string
@@ -26,7 +26,7 @@ export interface Setting<T> {
   about: string
 }
 
-/** Parses a text with at least one visible character. An empty file of a secret is thus refused. */
+/** Parses a text with at least one visible character. An empty secret file is thus refused. */
 export const text = matching(given => given.trim() !== '', 'a text with at least one visible character')
 
 /** An optional setting. */
@@ -37,8 +37,8 @@ export const setting = <T>(parser: Parser<T>, about: string): Setting<T | undefi
 })
 
 /**
- * An optional secret setting. Its value is never shown in a terminal or an error message, and may be read
- * from a file.
+ * An optional secret setting. Its value can be read from a file. Neither a terminal nor an error message
+ * shows the value.
  */
 export const secret = <T>(parser: Parser<T>, about: string): Setting<T | undefined> => ({
   ...setting(parser, about),
@@ -69,7 +69,7 @@ const entriesOf = (value: string): string[] =>
     .map(entry => entry.trim())
     .filter(Boolean)
 
-/** Parses a comma-separated list; `allowed` describes a valid entry. */
+/** Parses a comma-separated list. `allowed` describes the list. */
 export const list = (isEntry: (entry: string) => boolean, allowed: string): Parser<string[]> =>
   value(given => {
     const entries = entriesOf(given)
@@ -86,7 +86,7 @@ export const baseUrl = value(given => {
   return url && /^https?:$/.test(url.protocol) && plain === given.toLowerCase() ? plain : undefined
 }, 'an http or https address without path or trailing slash, such as https://id.example.com')
 
-/** Parses an http or https URL without credentials, query or fragment; trailing slashes are removed. */
+/** Parses an http or https URL without credentials, query or fragment. Removes trailing slashes. */
 export const endpointUrl = value(given => {
   const url = URL.parse(given)
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
@@ -129,7 +129,7 @@ export const databaseOf = (value: string): string | undefined => {
   }
 }
 
-/** Checks a PostgreSQL URL, as {@link databaseOf} does. */
+/** Accepts a PostgreSQL URL from which {@link databaseOf} can read the name of a database. */
 export const databaseUrl = matching(
   given => databaseOf(given) !== undefined,
   `postgres://user:password@host:port/database with percent-encoded parts and, if given, an sslmode of ${sslModes.join(', ')}`,

@@ -37,7 +37,7 @@ export class TokenBuckets {
     return Math.min(most, bucket.left + gained)
   }
 
-  /** Returns the milliseconds until the bucket has `units`; 0 when it has them. */
+  /** Returns the milliseconds until the bucket has `units`. Returns 0 when the bucket already has them. */
   wait(key: string, allowance: Allowance, now: number, units: number): number {
     const lacking = units - this.left(key, allowance, now, units)
     return Math.max(0, (lacking / allowance.per_second) * this.#workers * 1000)

@@ -2,9 +2,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import type { Document, Pair } from 'yaml'
 
 /**
- * Limit of the library, without which nested aliases could expand to gigabytes. The library computes a number
- * for each anchor: the count of its uses, including the definition. If other anchors are used inside it, the
- * count is multiplied by the largest of their numbers. No number may exceed the limit.
+ * Limit of the library. The library computes a number for each anchor. The number is the count of the
+ * anchor's uses, including its definition. If the anchor contains uses of other anchors, this count is
+ * multiplied by the largest number of these other anchors. No number may exceed the limit, because nested
+ * aliases could otherwise expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
 /**
@@ -42,14 +43,16 @@ export interface Yaml {
  * Parses YAML 1.2, which includes JSON. The value has no cycle and a limited size, so reading it takes
  * bounded time.
  *
- * @param options `areScalarsTexts` keeps each scalar except null as it is written, such as `007` and `true`
+ * @param options `areScalarsTexts` keeps the written text of each scalar except null, such as `007` and
+ * `true`
  * @throws YamlError for invalid YAML and for a value beyond a limit
  */
 export const parseYaml = (text: string, options: { areScalarsTexts?: boolean } = {}): Yaml => {
   // Loaded lazily, because the import takes milliseconds and most starts read no YAML file.
   const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml')
   const lineCounter = new LineCounter()
-  // The library compares each key with all keys before it, which takes half a minute for 40,000 keys.
+  // `wrongKey` finds repeated keys. With `uniqueKeys`, the library would compare each key with all earlier
+  // keys, which takes half a minute for 40,000 keys.
   const document = parseDocument(text, {
     lineCounter,
     logLevel: 'error',
@@ -154,7 +157,7 @@ export const readBounded = (file: string, largest: number): string => {
   }
 }
 
-/** Retries on EAGAIN: standard input may be a non-blocking pipe. */
+/** Retries on EAGAIN, because standard input may be a non-blocking pipe. */
 const readChunk = (fd: number, chunk: Buffer): number => {
   for (;;)
     try {

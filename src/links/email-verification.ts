@@ -11,11 +11,11 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /**
  * Limit on verification mails for one user. The user types the address, so each mail may go to a stranger. A
- * person who gets no mail asks for another once or twice.
+ * person who gets no mail usually asks for another mail once or twice.
  */
 const PER_USER: Limit = { kind: 'window', count: 3, window: HOUR, wait: HOUR }
 /**
- * Limit on verification mails to one address, counted over all users: an address that many users claim is
+ * Limit on verification mails to one address, counted over all users. An address that many users claim is
  * probably being flooded.
  */
 const PER_ADDRESS: Limit = { kind: 'window', count: 6, window: HOUR, wait: HOUR }
@@ -42,7 +42,7 @@ export const sendVerification = async (
   return 0
 }
 
-/** Returns why the store refused a user's name or address; undefined for any other error. */
+/** Returns why the store refused a user's name or address. Returns undefined for any other error. */
 export const refusedEmail = (error: unknown): 'taken' | 'domain' | undefined => {
   if (!(error instanceof AppError)) return undefined
   if (error.code === 'conflict') return 'taken'

@@ -41,7 +41,8 @@ const getLink = async (q: Queries, context: Core, kind: Link['kind'], token: str
 
 /**
  * Opens a link by the token in its URL, or by the cookie that keeps the token during a login. The form is
- * bound to the browser cookie; `cookies` sets this cookie in a browser that has none.
+ * bound to the browser cookie. If the browser has no such cookie, `cookies` contains the Set-Cookie line for
+ * this cookie.
  */
 export const openLink = async (
   context: Core,
@@ -60,7 +61,7 @@ export const openLink = async (
 
 /**
  * Opens the posted form of a link's page. Within the write that acts on the link, `check` verifies that the
- * link is still valid and `use` consumes it.
+ * link is still valid, and `use` uses the link up.
  */
 export const openLinkForm = async (
   context: Core,

@@ -28,7 +28,7 @@ import { factorIn, isBare, mailBrandOf, originDetails, timeOf } from './mail-tex
 export const mayReset = ({ enabled, password_hash, email_verified }: UserRow): boolean =>
   enabled && (password_hash !== null || email_verified)
 
-/** Returns the current recipient of a mail; undefined when the mail must no longer be sent. */
+/** Returns the current recipient of a mail. Returns undefined when the mail must no longer be sent. */
 const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefined> => {
   const { kind, organization_id, user_id, data } = mail
   const user = await (user_id
@@ -42,8 +42,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
 
 /**
  * True when the address is the user's current or pending address and still has to be verified. No mail goes
- * to a pending address that another user has. The user is not told this, because that would reveal that the
- * address is taken.
+ * to a pending address that another user has. The user gets no message about this, because a message would
+ * reveal that the address is taken.
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
@@ -62,8 +62,9 @@ const urlOf = async (
 }
 
 /**
- * Notices without a link to the account's security page. The recipient at a former address might not be the
- * user, and a webhook is not part of the recipient's account.
+ * Notices without a link to the security page of an account. `email_changed` goes to a former address, which
+ * might not belong to the user. `webhook_disabled` concerns a webhook, which is not part of the recipient's
+ * account.
  */
 const WITHOUT_BUTTON: ReadonlySet<MailRow['kind']> = new Set(['email_changed', 'webhook_disabled'])
 
@@ -116,7 +117,10 @@ const deliverInvitation = async (
  */
 const REGISTER_WITHIN = DAY
 
-/** Sends the link with which a person registers, or tells the owner of the address that an account exists. */
+/**
+ * Sends the link with which a person registers. If a user already has the address, the mail says that an
+ * account exists.
+ */
 const deliverRegistration = async (context: Context, mail: MailRow): Promise<void> => {
   const { organization_id, locale, data } = mail
   const { email = '', request } = data
@@ -213,7 +217,7 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
 
 /**
  * Renders a queued mail and hands it to the mail server. The link of the mail is created here. The lifetime
- * of the link thus begins now, and only the mail contains the link.
+ * of the link thus begins when the mail is sent, and only the mail contains the link.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail
@@ -247,8 +251,8 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       ...factorIn(t, data),
     },
     is_change: kind === 'verify_email' && user.email !== data.email,
-    // Only the current address gets the details: a former one may have been mistyped and belong to a
-    // stranger.
+    // Only the current address gets the details, because a former address may have been mistyped and may
+    // belong to a stranger.
     ...(isNotice(kind) && to === user.email && { details: await originDetails(context, locale, data) }),
     url: url ?? buttonUrl(context, kind, organization),
   })

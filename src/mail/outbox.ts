@@ -38,9 +38,10 @@ const AWAITED: ReadonlySet<MailKind> = new Set([
 ])
 
 /**
- * Returns the limit on notices of one kind to one user: 20 an hour in each process, because a lost notice is
- * worse than a further one. A user can cause any number, and the address may be a stranger's. Each kind has a
- * limit of its own, so that a thief of the account cannot hide a change behind notices of other kinds.
+ * Returns the limit on notices of one kind to one user, which is 20 an hour in each process. The limit
+ * protects strangers, because a user can cause any number of notices and may have a stranger's address. The
+ * limit is high, because a lost notice is worse than an unneeded one. Each kind has its own limit, so that a
+ * thief of the account cannot hide a change behind notices of other kinds.
  */
 const noticesOf = ({ workers }: Core['config']): Allowance => ({
   burst: 20 * workers,
@@ -79,7 +80,7 @@ export const enqueueMail = async (
     locale: client_info.locale ?? 'en',
     attempts: 0,
     created_at: now,
-    // The longest due mail is sent first, so a mail with 0 goes before all others.
+    // Due mails are sent in the order of this time, so a mail with 0 goes before all others.
     next_attempt_at: AWAITED.has(mail.kind) ? 0 : now,
     expires_at: now + (SEND_WITHIN[mail.kind] ?? SEND_WITHIN_DEFAULT),
   })
@@ -106,8 +107,8 @@ export const factorFacts = (factors: readonly { name: string; type: 'passkey' | 
 /**
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
  * address and application of `client_info`. For a change by an administrator, `client_info` has only the
- * language, because the browser is not the user's. Beyond the limit of `noticesOf` nothing is sent; the audit
- * log has the change.
+ * language, because the browser is not the user's. Beyond the limit of `noticesOf`, no notice is sent, but
+ * the audit log still contains the change.
  */
 export const enqueueNotice = async (
   context: Core,
@@ -144,7 +145,7 @@ const causeOf = (error: unknown): Record<string, unknown> => {
 export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<void>): Queue<MailRow> => ({
   topic: 'mails',
   // All mails go to one mail server, and many servers limit the connections of a client. An organization that
-  // sends many mails at once uses one connection and leaves the rest to other organizations.
+  // sends many mails at once uses one connection and leaves the other connections to other organizations.
   at_once: 4,
   at_once_each: 1,
   // Long enough for one slow answer and all others.

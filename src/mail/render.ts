@@ -17,7 +17,7 @@ const reader = (autoEscape: boolean): Eta => {
 const html = reader(true)
 const text = reader(false)
 
-/** Replaces custom properties with their colours: few mail programs support custom properties. */
+/** Replaces custom properties with their colours, because few mail programs support custom properties. */
 const filled = (css: string, tokens: Record<string, string>): string =>
   css.replace(/var\(--([\w-]+)\)/g, (_, name) => tokens[name] ?? '')
 
@@ -27,8 +27,8 @@ const declarations = [...lightRules.replace(/\/\*.*?\*\//s, '').matchAll(/([^{}]
 )
 
 /**
- * The colour of an organization that has chosen none. Mails have no logo: few programs show SVG, and a remote
- * picture would reveal when a mail is read.
+ * The colour of an organization that has chosen none. Mails have no logo, because few mail programs show SVG,
+ * and a remote picture would reveal when a mail is read.
  */
 const ACCENT = '#2b50d8'
 
@@ -49,7 +49,7 @@ const labels = { device: 'mail.device', place: 'mail.place', application: 'mail.
 export interface MailContent {
   kind: MailKind
   locale: string
-  /** The organization's display name; `name` is the user's. */
+  /** The organization's display name. `name` is the name or the address of the recipient. */
   brand: string
   name: string
   /** The organization's colour, as `#rrggbb`. */

@@ -30,8 +30,8 @@ export const smtpOptions = (smtp_url: string, socketTimeout = TIMEOUT) => ({
 })
 
 /**
- * Returns the transport to the configured mail server; undefined when the server or the sender is not set.
- * The first mail loads the library. mail/outbox.ts decides when a failed mail is tried again.
+ * Returns the transport to the configured mail server. Returns undefined when the server or the sender is not
+ * set. The first mail loads the library. mail/outbox.ts decides when a failed mail is tried again.
  */
 export const smtpTransport = ({
   smtp_url,

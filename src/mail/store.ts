@@ -12,7 +12,9 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
   tx.changed('mails')
 }
 
-/** Returns the due mails, the longest due first, except the mails of the organizations in `busy`. */
+/**
+ * Returns the due mails in the order of `next_attempt_at`, without the mails of the organizations in `busy`.
+ */
 export const listDueMails = (
   q: Queries,
   now: number,
@@ -54,8 +56,8 @@ export const releaseMails = async (tx: Transaction, now: number, ranges: Ranges)
 }
 
 /**
- * Removes a mail whose attempt has ended. Its row may be gone with its user, and SQLite may have given the
- * number to another mail, which differs in the time or has not been attempted.
+ * Removes a mail whose attempt has ended. The row may already have been deleted with its user. SQLite may
+ * then have given the number to another mail, which differs in `created_at` or `attempts`.
  */
 export const removeMail = async (
   tx: Transaction,

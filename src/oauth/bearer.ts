@@ -14,11 +14,11 @@ export interface LiveToken extends AccessToken {
 }
 
 /**
- * Returns a valid access token with its user; undefined for any other text. The signature, issuer and expiry
- * must be valid, and with the audience `own` the token must not be for an API. The organization must exist.
- * For a user's token, the session must be active, and the user must be enabled and admitted by the client.
- * The session is looked up at each call, because a signature does not show whether the session was revoked
- * later.
+ * Returns a valid access token with its user. Returns undefined for any other text. The signature, issuer and
+ * expiry must be valid. With the audience `own`, the token must not be for an API. The organization must
+ * exist. For a user's token, the session must be active, and the user must be enabled and admitted by the
+ * client. The session is looked up at each call, because a signature does not show whether the session was
+ * revoked later.
  */
 export const findLiveToken = async (
   context: Context,
@@ -51,8 +51,8 @@ const unauthorized = (description: string, wasSent: boolean): AppError =>
   })
 
 /**
- * Returns the token of the Authorization header; undefined when the header is missing or its scheme is not
- * Bearer. No token is accepted in the query, because URLs end up in logs.
+ * Returns the token of the Authorization header. Returns undefined when the header is missing or has another
+ * scheme than Bearer. No token is accepted in the query, because URLs end up in logs.
  *
  * @throws AppError 401 `invalid_token` for a malformed token
  */
@@ -70,8 +70,8 @@ const readBearer = (request: Request): string | undefined => {
  *
  * @param form parameters of the body, at an endpoint that accepts a body. An `access_token` among the
  * parameters is never accepted, because the RFC advises against it
- * @throws AppError 401 `invalid_token` without a valid token, 400 `invalid_request` when the token was sent
- * in two ways
+ * @throws AppError 401 `invalid_token` when the request has no valid token, 400 `invalid_request` when the
+ * token was sent in two ways
  */
 export const authenticateBearer = async (
   context: Context,
@@ -97,8 +97,8 @@ export const noLongerGood = (): AppError =>
   unauthorized('The access token is not valid, has expired or was revoked.', true)
 
 /**
- * Returns the `client_id` of the token in the Authorization header. The token is not verified: the result
- * only decides which client's pages may read the answer (CORS).
+ * Returns the `client_id` of the token in the Authorization header. The token is not verified, because the
+ * result only decides which client's pages may read the answer (CORS).
  */
 export const claimedClient = (request: Request): string | undefined => {
   const payload = request.headers.get('authorization')?.split('.')[1] ?? ''

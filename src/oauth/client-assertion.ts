@@ -140,7 +140,7 @@ const check = async (
 
 /**
  * Returns the accepted audiences: the issuer, and each address that discovery names for the token endpoint.
- * Some clients use the issuer, others the endpoint.
+ * Some clients use the issuer as audience. Other clients use the endpoint.
  */
 const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
   url,

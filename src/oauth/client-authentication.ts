@@ -10,7 +10,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom, waitUntil } from '#src/sign-in/throttle.ts'
 import { type AssertedFor, type AssertionFault, checkAssertion } from './client-assertion.ts'
 
-/** Refusal of a secret, code or token that this server does not know. It counts as a wrong guess. */
+/** Refusal of a secret, code or token that this server does not know. The refusal counts as a wrong guess. */
 export class CredentialError extends OAuthError {}
 
 export const SESSION_ENDED = 'The session has ended.'
@@ -30,8 +30,8 @@ interface ClientRequest {
 
 /**
  * Runs `attempt` for the authenticated client. A client that presents its correct secret or assertion is
- * never refused because of failures of other clients in its network. Its own expired codes or tokens do not
- * count as guesses.
+ * never refused because of failures of other clients in its network. The expired codes and tokens of such a
+ * client do not count as guesses.
  *
  * @throws OAuthError `invalid_client`, or `invalid_grant` when an assertion comes with no usable grant
  * @throws AppError 429 for an unauthenticated client ({@link throttled}); 429 or 503 when too many keys of

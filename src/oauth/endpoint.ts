@@ -7,7 +7,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 /** Headers of each token response: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
 const OAUTH_HEADERS = jsonHeaders({ pragma: 'no-cache', vary: 'Origin' })
 
-/** Returns a JSON response of an OAuth endpoint, which caches do not store. */
+/** Returns a JSON response of an OAuth endpoint. Caches do not store the response. */
 export const oauthJson = (body: unknown, status = 200, headers: Record<string, string> = {}): Response =>
   json(body, status, headers, OAUTH_HEADERS)
 

@@ -40,8 +40,8 @@ interface Known {
 }
 
 /**
- * Returns the claims that the scopes, the client's mapping and the API add for a user. Does not read the
- * store when no scope and no mapping asks for such a claim, as for most tokens.
+ * Returns the claims that the scopes, the client's mapping and the API add for a user. Reads the store only
+ * when a scope or a mapping asks for such a claim. Most tokens need no read.
  */
 export const furtherClaims = (
   q: Queries,

@@ -55,8 +55,8 @@ type Subject = Exclude<Awaited<ReturnType<typeof findSubject>>, 'burnt' | undefi
 type Redeemed = Exclude<Awaited<ReturnType<typeof redeem>>, OAuthError>
 
 /**
- * Returns a refusal instead of throwing it, because the transaction must commit: a wrong verifier makes the
- * code unusable, and a replayed code revokes its session.
+ * Returns a refusal instead of throwing it, because the transaction must commit even when the request is
+ * refused. A wrong verifier makes the code unusable, and a replayed code revokes its session.
  */
 const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate: Locate) => {
   const { client, request, client_info } = call
@@ -145,9 +145,9 @@ interface Started {
 }
 
 /**
- * Returns the time (ms) by which a session that begins now must end. Returns null without `session_ttl`,
- * because applications may then keep their users signed in for any time. An idle session still ends with its
- * refresh token.
+ * Returns the time (ms) by which a session that begins now must end. Returns null when `session_ttl` is not
+ * set, because applications may then keep their users signed in for any time. An idle session still ends with
+ * its refresh token.
  */
 export const sessionEnd = (
   { session_ttl }: Pick<ReturnType<typeof settingsOf>, 'session_ttl'>,
@@ -251,9 +251,9 @@ const findFault = (
     return 'The redirect_uri differs from that of the authorization request.'
   if (!verifies(request.code_verifier, code.code_challenge))
     return 'The code_verifier does not match the code_challenge.'
-  // The client for which the code was issued may have been deleted. Another application may have its
-  // `client_id` now, and must not get the tokens. A `created_at` in the future was stored before the clock
-  // was set back, and is ignored.
+  // The client for which the code was issued may have been deleted. Another application may now have the same
+  // `client_id`, and must not get the tokens. A `created_at` in the future was stored before the clock was
+  // set back, and is ignored.
   if (client.created_at > code.issued_at && client.created_at <= now + CLOCK_SKEW)
     return 'The client was registered after the code was issued.'
   return undefined

@@ -54,7 +54,9 @@ const NOT_SERVED = 'The client no longer serves users of this organization.'
 /** Description of `invalid_grant` for a dynamic client that the organization does not allow. */
 const KEPT_OUT = 'The organization does not allow this client.'
 
-/** Returns the reason why the client may not serve users of the organization; undefined when it may. */
+/**
+ * Returns the reason why the client may not serve users of the organization. Returns undefined when it may.
+ */
 export const findExclusion = (
   q: Queries,
   client: Client,
@@ -71,8 +73,9 @@ export const findExclusion = (
 export const NOT_ADMITTED = 'The client does not admit this user.'
 
 /**
- * Returns the algorithm, `typ` and lifetime (in seconds) of the client's access tokens, or of its tokens for
- * `api`. The algorithm and the lifetime of the API take precedence, because the API verifies the token.
+ * Returns the algorithm, `typ` and lifetime (in seconds) of the client's access tokens. With `api`, returns
+ * them for the client's tokens for this API. The algorithm and the lifetime of the API take precedence,
+ * because the API verifies the token.
  */
 export const accessTokenForm = ({ config }: Core, client: Client, api?: Api) => ({
   alg: api?.access_token_alg ?? client.access_token_signed_response_alg ?? config.access_token_alg,

@@ -25,8 +25,8 @@ interface Identity {
 /**
  * Returns the ID token of a login: https://openid.net/specs/openid-connect-core-1_0.html#IDToken
  *
- * The lifetime is that of the client's access tokens. A separate setting would have no effect, because
- * applications read an ID token once, at the login.
+ * The ID token has the lifetime of the client's access tokens. A separate setting would have no effect,
+ * because applications read an ID token once, at the login.
  */
 export const idTokenOf = ({ config }: Core, client: Client, identity: Identity): TokenForm => {
   const { ends_by, further, ...facts } = identity

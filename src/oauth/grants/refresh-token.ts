@@ -48,7 +48,8 @@ export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
 }
 
 /**
- * Returns a refusal instead of throwing it, because the transaction must commit: reuse revokes the session.
+ * Returns a refusal instead of throwing it, because the transaction must commit even when the request is
+ * refused. The reuse of a token revokes the session.
  */
 const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => {
   const { client, request, client_info } = call
@@ -88,7 +89,7 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     active: await markActive(tx, user, now),
   })
   // The token does not get scopes that the client has lost since the login. For a token of an API, `targetOf`
-  // has already removed them.
+  // has already removed these scopes.
   const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
