@@ -45,8 +45,8 @@ interface CallbackResult {
 }
 
 /**
- * Handles a callback from a provider. {@link resolveAccount} decides which user signs in. Every
- * `CallbackError` gets the same error page, which tells a stranger nothing about users.
+ * Handles a callback from a provider. {@link resolveAccount} decides which user signs in. The error page is
+ * the same for every `CallbackError`, so that the page reveals nothing about users.
  */
 export const handleCallback = async (
   context: Context,

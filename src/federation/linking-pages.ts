@@ -21,7 +21,7 @@ import { type LinkingResult, newAddressOf, resolveAccount, type UpstreamIdentity
 import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
-/** A login whose user is back from the provider and has to confirm the link or complete the profile. */
+/** A login whose user has returned from the provider and has to confirm the link or complete the profile. */
 interface PendingLink {
   browser: BrowserSession
   flow: StoredFlow

@@ -19,7 +19,9 @@ export interface UpstreamProfile extends AssertedProfile {
  */
 const MAX_NAMES = 1_000
 
-/** Returns one storable line without surrounding spaces; undefined for anything else. */
+/**
+ * Returns the text without surrounding spaces. Returns undefined when the result is not one storable line.
+ */
 const line = (text: string | undefined, max: number): string | undefined => {
   const trimmed = text?.trim()
   return trimmed && trimmed.length <= max && isLine(trimmed) ? trimmed : undefined

@@ -48,8 +48,8 @@ export const causesOf = (error: unknown): Error[] => {
 }
 
 /**
- * Returns the message and the provider's error code. The rest of the answer is left out, because it may
- * contain tokens.
+ * Returns the message and the provider's error code. The other parts of the answer are left out, because they
+ * may contain tokens.
  */
 const describe = (error: Error): string => {
   const code = 'error' in error ? String(error.error) : ''
@@ -68,10 +68,10 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback to its network, before the callback is parsed or forwarded. When the network or the
- * organization has no budget left, or the network has had too many refused callbacks, a known browser is
- * charged instead. Callers do not charge a callback that answers a pending upstream request. The start of the
- * login was already charged, and the upstream request accepts only one callback.
+ * Charges a callback to its network, before the callback is parsed or forwarded. A known browser is charged
+ * instead when the network or the organization has no budget left, or when the network has had too many
+ * refused callbacks. Callers do not charge a callback that answers a pending upstream request. The start of
+ * the login was already charged, and the upstream request accepts only one callback.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */

@@ -12,8 +12,8 @@ import {
 } from './store.ts'
 
 /**
- * Content of an upstream request, sealed because the handle is a secret of the browser and the profile is
- * personal data.
+ * Content of an upstream request. The content is sealed, because the handle is a secret of the browser and
+ * the profile is personal data.
  */
 interface SealedState {
   /** Handle of the pending request. */

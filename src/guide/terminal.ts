@@ -41,9 +41,9 @@ const wrap = (text: string, width: number): string[] => {
 const longestWord = (text: string): number => Math.max(...text.split(' ').map(word => word.length))
 
 /**
- * Returns the width of each column; undefined when the table cannot fit. While the table is too wide, the
- * widest column that exceeds its minimum loses a character. The minimum of a column is its longest word. The
- * last column also keeps at least MIN_WIDTH characters, or its full width if that is less.
+ * Returns the width of each column. Returns undefined when the table cannot fit. While the table is too wide,
+ * the widest column that exceeds its minimum loses a character. The minimum of a column is its longest word.
+ * The last column also keeps at least MIN_WIDTH characters, or its full width if that is less.
  */
 const columns = (rows: string[][], width: number): number[] | undefined => {
   const across = (measure: (cell: string) => number) =>

@@ -23,7 +23,7 @@ export const methodTable = (routes: readonly { method: string; path: string }[])
     }))
 }
 
-/** Returns 405 with `Allow` when the path exists under other methods, otherwise 404. */
+/** Returns a 405 with `Allow` when the path exists with other methods. Returns a 404 for an unknown path. */
 export const unmatchedError = (methods: MethodTable, call: Call): AppError => {
   for (const { pattern, methods: allowed } of methods)
     if (pattern.test(call.path)) {

@@ -30,7 +30,7 @@ interface Budget {
 
 /*
  * `burst` is enough when everyone in an office or school behind one address signs in at once. `per_second` is
- * enough for their sign-ins after that. Work that costs more or leaves more behind (hashes, mail,
+ * enough for the later sign-ins of these people. Work that costs more or stores more (hashes, mail,
  * registrations, log lines) has a smaller budget. `reserved` is enough for a few people, so that a few people
  * of each network can sign in while others attack the organization.
  */

@@ -44,7 +44,10 @@ const createLink = async (
   return `${config.url}${paths[link.kind]}?token=${token}`
 }
 
-/** Creates the link with which the first administrator is created: single-use, valid for 30 minutes. */
+/**
+ * Creates the link with which the first administrator is created. The link is single-use and valid for 30
+ * minutes.
+ */
 export const createSetUpLink = (context: Core): Promise<string> =>
   createLink(context, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
@@ -79,8 +82,8 @@ export const createResetLink = (
 ): Promise<string> => createLink(context, { kind: 'reset_password', user_id, organization_id }, tx)
 
 /**
- * Creates the link that verifies an e-mail address: single-use and valid for a day. The link verifies this
- * address only, because the user may have another address when the link is opened.
+ * Creates the link that verifies an e-mail address. The link is single-use and valid for a day. It verifies
+ * only this address, because the user may have another address when the link is opened.
  */
 export const createVerifyLink = (
   context: Core,

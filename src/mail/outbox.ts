@@ -10,8 +10,9 @@ import { ANSWER_TIMEOUT } from './smtp.ts'
 import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
 /**
- * Lifetime in milliseconds of links with which their holder can sign in (sign-in, set-up, password reset). A
- * person acts on such a mail at once, and someone who reads the mailbox later finds no usable link.
+ * Lifetime in milliseconds of links that allow their holder to sign in (sign-in, set-up, password reset). The
+ * lifetime is short, because the recipient uses such a link at once. Another person who reads the mailbox
+ * later must not find a usable link.
  */
 export const LINK_LIFETIME = 30 * MINUTE
 
@@ -54,7 +55,7 @@ const noticesOf = ({ workers }: Core['config']): Allowance => ({
  */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
-/** A mail to put into the outbox. Its texts are rendered when it is sent. */
+/** A mail to put into the outbox. The texts are rendered when the mail is sent. */
 export interface NewMail {
   kind: MailKind
   organization_id: OrganizationId

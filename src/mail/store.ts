@@ -49,7 +49,7 @@ export const claimMail = async (
   return rows.length > 0
 }
 
-/** Makes the mails due at `now` whose next attempt is in one of the ranges. */
+/** Sets the next attempt to `now` for the mails whose next attempt is in one of the ranges. */
 export const releaseMails = async (tx: Transaction, now: number, ranges: Ranges): Promise<void> => {
   const { mails } = tx.tables
   await tx.update(mails).set({ next_attempt_at: now }).where(isInRanges(mails.next_attempt_at, ranges))

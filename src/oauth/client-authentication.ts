@@ -81,9 +81,10 @@ const requireAuthenticated = (
 type Fault = AssertionFault | 'unknown_client' | 'no_secret' | 'wrong_secret' | 'public'
 
 /**
- * Returns the client, and `public` as `fault` for a client that need not authenticate. Otherwise `fault` is
- * the reason for the refusal, or undefined. While the keys of a client cannot be read, the client counts as
- * `public` if it may also use the method `none`. Its assertion is then ignored.
+ * Returns the client and `fault`. For an authenticated client, `fault` is undefined. For a client that need
+ * not authenticate, `fault` is `public`. For any other client, `fault` is the reason for the refusal. While
+ * the keys of a client cannot be read, the client counts as `public` if it may also use the method `none`.
+ * The assertion of the client is then ignored.
  */
 const identify = async (
   context: Context,

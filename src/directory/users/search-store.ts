@@ -26,7 +26,7 @@
  * |                     | or are the whole range                            |                                                   |
  * | beginning + collect | sort `username` or `email`, one word of three     | all matches that do not begin with the term,      |
  * |                     | characters or more, no @                          | sorted for each page                              |
- * | collect             | else                                              | all matches, sorted for each page: the most       |
+ * | collect             | all other cases                                   | all matches, sorted for each page: the most       |
  * |                     |                                                   | expensive case, for many matches that are far     |
  * |                     |                                                   | apart in the order                                |
  *
@@ -240,8 +240,8 @@ const sortedPage = async (
 }
 
 /**
- * Returns the users whose user name or address begins with the term. They are adjacent in the order of that
- * field.
+ * Returns the users whose user name or address begins with the term. These users are adjacent when all users
+ * are sorted by the same field.
  */
 const beginning = (
   q: Queries,

@@ -36,7 +36,8 @@ export const openStoredKey = ({ master }: Core, { private_key, certificate }: St
 }
 
 /**
- * RSA of 3072 bits: NIST SP 800-57 accepts 2048 bits only until 2030, and the certificate lasts longer.
+ * RSA with 3072 bits, because NIST SP 800-57 accepts 2048 bits only until 2030, and the certificate lasts
+ * longer.
  */
 const algorithm = {
   name: 'RSASSA-PKCS1-v1_5',

@@ -21,7 +21,7 @@ const MAX_KEPT = 200
 
 /**
  * Adapts the server's outbound fetch to openid-client. A GET without credentials reads metadata or a key set.
- * The answer to such a GET has at most `MAX_KEPT_BYTES`. Other answers have the default limit of the fetch.
+ * The answer to such a GET has at most `MAX_KEPT_BYTES`. All other answers have the default limit of `fetch`.
  */
 export const through =
   (fetch: Outbound, organization: CalledFor): client.CustomFetch =>

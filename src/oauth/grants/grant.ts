@@ -26,7 +26,9 @@ export interface GrantCall<Request> {
   client_info: ClientInfo
 }
 
-/** Body of a token response; `expires_in` in seconds. https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+/**
+ * Body of a token response. `expires_in` is in seconds. https://www.rfc-editor.org/rfc/rfc6749#section-5.1
+ */
 export interface TokenAnswer {
   access_token: string
   token_type: 'Bearer'
