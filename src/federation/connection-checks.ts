@@ -47,6 +47,7 @@ const answers = (context: Context, organization: CalledFor, url: string): Promis
     () => false,
   )
 
+/** Checks that the address answers. */
 export const checkAddress = async (
   context: Context,
   organization: CalledFor,

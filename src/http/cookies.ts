@@ -50,15 +50,19 @@ const hashOf = (request: Request, name: string): SecretHash | undefined => {
   return value ? hashSecret(value) : undefined
 }
 
+/** Returns the hash of the login cookie. */
 export const loginHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.login)
 
+/** Returns the hash of the device cookie. */
 export const deviceHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.device)
 
+/** Returns the hash of the cookie of a remembered browser. */
 export const rememberedHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.remembered)
 
+/** Returns the hash of the browser cookie. */
 export const browserHash = ({ cookies }: Core, request: Request): SecretHash | undefined =>
   hashOf(request, cookies.browser)
 

@@ -71,12 +71,14 @@ export class AppError extends Error {
 export const notFound = (what = 'The resource'): AppError =>
   new AppError('not_found', `${what} does not exist.`)
 
+/** Returns a 409. */
 export const conflict = (description: string): AppError => new AppError('conflict', description)
 
 /** Returns a 409 for a field whose value another object already has. */
 export const valueTaken = (field: string, message: string): AppError =>
   new AppError('conflict', message, { details: [{ field, code: 'taken', message }] })
 
+/** Returns a 403. */
 export const forbidden = (description: string): AppError => new AppError('forbidden', description)
 
 /** Returns a 422 `validation_failed` with one detail per refused field. */

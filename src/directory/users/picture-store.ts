@@ -25,11 +25,13 @@ export const findPicture = async (
   key: Pick<PictureRow, 'hash' | 'type'>,
 ): Promise<PictureRow | undefined> => (await selectPicture(q, key))[0]
 
+/** Replaces the picture of a user. */
 export const replacePicture = async (tx: Transaction, picture: PictureRow): Promise<void> => {
   await removePicture(tx, picture.user_id)
   await tx.insert(tx.tables.pictures).values(picture)
 }
 
+/** Removes the picture of a user. */
 export const removePicture = async (tx: Transaction, user_id: UserId): Promise<void> => {
   const { pictures: t } = tx.tables
   await tx.delete(t).where(eq(t.user_id, user_id))
