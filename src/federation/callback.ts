@@ -68,7 +68,7 @@ export const handleCallback = async (
       invited: flow.request.invited,
     })
   }).catch(error => errorPage(context, call, error))
-  // A refusal sends the cookie, too: the link of its page leads to the flow that was stored for this browser.
+  // An error page also sets the cookies, because its link leads to the flow that was stored for this browser.
   return withCookies(answer, cookies)
 }
 

@@ -10,9 +10,9 @@ import { boundHandle } from './upstream-request.ts'
 
 /**
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
- * its SameSite=Lax cookie with this GET, but not with the POST. Without a cookie no known browser can pay for
- * the write. An answer to a pending upstream request therefore costs only its size: the start of the request
- * was charged as a write.
+ * its SameSite=Lax cookie with this GET, but not with the POST. Without the cookie, the write cannot be
+ * charged to a known browser. For an answer to a pending upstream request, only the size is charged, because
+ * the start of the request was charged as a write.
  *
  * @param key the state of the upstream request, or the ids of the provider and of the unsolicited response. A
  * later POST with the same key replaces the stored body
@@ -24,7 +24,7 @@ export const storePost = async (
   body: string,
   key: string,
 ): Promise<Response> => {
-  // A stored body takes space in the database, so each KiB is charged to its sender's network.
+  // A stored body takes space in the database, so each KiB is charged to the sender's network.
   const units = Math.ceil(body.length / 1_024)
   charge(context, { ip_address, organization_id, kind: 'stored_post', units })
   const handle = boundHandle(context, 'replay', key)

@@ -36,7 +36,10 @@ export class CallbackError extends Error {
   }
 }
 
-/** Returns the URL at which a person can start again: the account page of a linking, or else the login. */
+/**
+ * Returns the URL at which a person can start again. This is the account page for a linking, otherwise the
+ * login.
+ */
 export const retryUrlOf = ({ request, handle }: StoredFlow, linking: UserId | undefined): string =>
   linking ? sameOrganization(request.back ?? '', '/account') : `/oauth/login?request=${handle}`
 

@@ -30,12 +30,13 @@ interface AdminMail {
 
 /**
  * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
- * its budget for this mailbox. A part of the latter is its reserve; further mail also charges the budget that
- * all organizations share for the mailbox. One organization thus cannot stop the mail of another organization
- * to the same mailbox. Notices about webhooks (`kind`) have separate budgets, because a receiver causes them
- * and must not use up the budgets for resets and invitations. A write that runs again is charged once.
+ * its budget for this mailbox. A mail is also charged to the organization's reserve for this mailbox. When
+ * this reserve is empty, the mail is charged to the budget that all organizations share for the mailbox. One
+ * organization thus cannot stop the mail of another organization to the same mailbox. Notices about webhooks
+ * (`kind`) have separate budgets, because a receiver causes them and must not use up the budgets for resets
+ * and invitations. A write that runs again is charged once.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeAdminMail = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,

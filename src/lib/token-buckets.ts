@@ -11,10 +11,10 @@ interface Bucket {
 }
 
 /**
- * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond that
- * the least recently used key is dropped; when it is used again, its bucket is full. A clock that steps back
- * adds no units and delays none. The buckets of each of `workers` processes have an equal share of the
- * allowance, but each bucket can hold the units of one charge.
+ * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond this
+ * number, the least recently used key is dropped. When a dropped key is used again, its bucket is full. A
+ * clock that steps back neither adds units nor delays new units. The buckets of each of `workers` processes
+ * have an equal share of the allowance, but each bucket can hold the units of one charge.
  */
 export class TokenBuckets {
   readonly #most: number
@@ -27,7 +27,7 @@ export class TokenBuckets {
     this.#workers = workers
   }
 
-  /** Returns the units in the bucket of `key` at `now` (ms). It can hold `units`. */
+  /** Returns the units in the bucket of `key` at `now` (ms). The bucket can hold at least `units`. */
   left(key: string, { burst, per_second }: Allowance, now: number, units = 1): number {
     const most = Math.max(units, burst / this.#workers)
     const bucket = this.#buckets.get(key)

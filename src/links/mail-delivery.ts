@@ -201,7 +201,8 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
   })
   await context.mail.send({ to: user.email, ...message })
   await context.store.write(async tx => {
-    // The events of a user who was deleted meanwhile are removed already.
+    // If the user was deleted in the meantime, the user's events are already removed, and no new event may
+    // follow.
     if (!(await findUser(tx, organization_id, user.id))) return
     await record(context, tx, {
       type: 'user.code_sent',

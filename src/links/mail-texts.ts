@@ -12,8 +12,8 @@ export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
 /**
- * Returns the names of the factors in the data of a mail. Users choose these names, too. When they are not
- * bare, the kinds of the factors are returned instead.
+ * Returns the kinds of the factors in place of names that are not bare, because users choose the names of
+ * their factors. Returns an empty object when the names in the data of the mail can be shown.
  */
 export const factorIn = (
   t: Translate,

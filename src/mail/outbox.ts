@@ -97,8 +97,8 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
   ) as Record<string, string>
 
 /**
- * Returns the facts about factors for the data of a mail. The kinds are shown when a name could be a message
- * to the recipient.
+ * Returns the facts about factors for the data of a mail. The mail shows the kinds when a name could be a
+ * message to the recipient.
  */
 export const factorFacts = (factors: readonly { name: string; type: 'passkey' | 'totp' }[]) => ({
   factor: factors.map(({ name }) => name).join(', '),
@@ -149,7 +149,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   // sends many mails at once uses one connection and leaves the other connections to other organizations.
   at_once: 4,
   at_once_each: 1,
-  // Long enough for one slow answer and all others.
+  // The lease is long enough for one answer of `ANSWER_TIMEOUT` and all other answers of the attempt.
   lease: 2 * ANSWER_TIMEOUT,
   longest: longestPause(PAUSES),
   due: listDueMails,

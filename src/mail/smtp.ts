@@ -7,9 +7,9 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 const TIMEOUT = 10 * SECOND
 /**
  * Milliseconds to wait for each answer when a mail is sent. Filters may scan a mail before the server
- * answers. If the client leaves earlier, the server has accepted the mail and gets it again at each attempt:
- * https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. The ten minutes of the RFC would let a server that
- * hangs hold up the other mails of the organization for longer than a code is valid.
+ * answers. If the client leaves earlier, the server may already have accepted the mail, and gets the mail
+ * again at each attempt: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. The ten minutes of the RFC
+ * would let a server that hangs hold up the other mails of the organization for longer than a code is valid.
  */
 export const ANSWER_TIMEOUT = 2 * MINUTE
 
@@ -17,7 +17,7 @@ export const ANSWER_TIMEOUT = 2 * MINUTE
  * Returns the options of the SMTP connection. Mails contain sign-in links. A mail server on another machine
  * must therefore use TLS. Otherwise an attacker could remove STARTTLS from the server's answer and read the
  * mails. `?requireTLS=false` in the URL turns the requirement off. `socketTimeout` is the time to wait for
- * each answer; it is short for a check whose caller waits.
+ * each answer. The default is short, because a caller waits for a check of the mail server.
  */
 export const smtpOptions = (smtp_url: string, socketTimeout = TIMEOUT) => ({
   url: smtp_url,

@@ -34,9 +34,9 @@ export type AssertedFor =
 
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no code and no refresh token
- * of this client. In this case the server reads neither the document nor the keys of the client, and stores
- * no assertion, so that strangers cannot cause calls or writes. `ended_session` means the same for a code
- * that cannot be used any more, and for a refresh token whose session is deleted.
+ * of this client. `ended_session` means that the code can no longer be used, or that the session of the
+ * refresh token is deleted. In both cases the server reads neither the document nor the keys of the client,
+ * and stores no assertion, so that strangers cannot cause calls or writes.
  */
 export type AssertionFault =
   | 'wrong_assertion'
@@ -47,7 +47,7 @@ export type AssertionFault =
   | 'ended_session'
   | 'unreadable_keys'
 
-/** The client of an assertion as its document describes it now, and the reason for a refusal. */
+/** The client as its metadata document describes it now, and the reason for refusing the assertion. */
 export interface Signed {
   readonly client: Client
   readonly fault: AssertionFault | undefined
@@ -150,7 +150,7 @@ const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
 /**
  * Returns the organization of the code or refresh token in the request. Returns undefined for another
  * client's code or token, and for the client credentials grant. Returns `gone` for an unusable code of the
- * client, and for a refresh token whose session is deleted: the client has guessed nothing.
+ * client, and for a refresh token whose session is deleted. In these cases the client has not guessed.
  */
 const organizationOf = async (
   context: Context,

@@ -125,10 +125,10 @@ const isWithin = (text: string | undefined, min: number, max: number): boolean =
   Number(text) >= min && Number(text) <= max
 
 /**
- * True for PHC argon2 and bcrypt hashes that the runtime can verify, including those of other systems. It
- * throws for parameters below a minimum, and for a salt or tag that is not exactly encoded. Parameters above
- * a maximum are refused, because each login computes a hash with them. The memory and time of argon2 have the
- * same maximum as in the settings.
+ * True for PHC argon2 and bcrypt hashes that the runtime can verify, including those of other systems. The
+ * runtime throws for a parameter below a minimum, and for a salt or tag that is not exactly encoded. A hash
+ * with a parameter above a maximum is refused, because each login would compute a hash with this parameter.
+ * The settings have the same maximum for the memory and the time of argon2.
  */
 export const isKnownHash = (text: string): boolean => {
   const [, memory, time, lanes, salt = '', tag = ''] =
@@ -141,7 +141,8 @@ export const isKnownHash = (text: string): boolean => {
       isBase64(salt) &&
       isBase64(tag)
     )
-  // In bcrypt's base64 the last character of the salt has four unused bits, and that of the tag has two.
+  // In bcrypt's base64 the last character of the salt has four unused bits. The last character of the tag has
+  // two unused bits.
   const [, rounds] = /^\$2[aby]\$(\d\d)\$[\w./]{21}[.Oeu][\w./]{30}[.CGKOSWaeimquy26]$/.exec(text) ?? []
   return isWithin(rounds, 4, 15) && !text.includes('_')
 }

@@ -180,7 +180,7 @@ export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute
     permission: 'users:delete',
     fresh: true,
     summary:
-      'Delete a user, all sessions and tokens of the user, and all events about the user except the event of the deletion',
+      'Delete a user, the sessions and tokens of the user, and all events that name the user except the event of the deletion',
     query: ConfirmQuery,
     status: 204,
     errors: [404, 409],

@@ -199,10 +199,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   ...(user.picture && { picture: user.picture }),
 })
 
-/**
- * Maximum number of attribute filters. It equals the maximum number of searchable attributes of an
- * organization.
- */
+/** Maximum number of attribute filters. An organization can have the same number of searchable attributes. */
 const MAX_FILTERS = 10
 const userSorts = ['created_at', 'username', 'email', 'last_login'] as const
 

@@ -234,8 +234,9 @@ export const deleteUser = (context: Core, id: string, by: UserChangedBy): Promis
     // agent must not stay in the log.
     const { actor, client_info } =
       by.actor.id === user.id ? { ...hostActor, actor: { id: user.id, email: null } } : by
-    // The event precedes the removal of the user's events, so that the newest event always stays. SQLite
-    // would give its number to the next event, which a webhook could then skip.
+    // The event is recorded before the events of the user are removed, so that the newest event is never
+    // removed. SQLite would give the number of a removed newest event to the next event, which a webhook
+    // could then skip.
     await record(context, tx, {
       type: 'user.deleted',
       actor,

@@ -62,7 +62,9 @@ export const organizationOf = async (
  */
 const SECRET_LIFETIME = 5 * MINUTE
 
-/** The stored secret cannot authenticate Gatehouse. An earlier version accepted it. */
+/**
+ * The error for a stored secret that cannot authenticate Gatehouse. Earlier versions accepted such secrets.
+ */
 export class UnusableSecret extends Error {
   override readonly name = 'UnusableSecret'
 }
@@ -121,8 +123,8 @@ const FAILED_FOR = 15 * SECOND
 
 /**
  * Returns the provider's metadata, and the client that is registered at the provider. The result is cached
- * for ten minutes, and a failure for 15 s. A change of the provider's settings makes the cached value
- * invalid, and so does a clock that is set back.
+ * for ten minutes, and a failure for 15 s. The cached value becomes invalid when the provider's settings
+ * change, and when the clock is set back.
  */
 export const configurationOf = (context: Context, provider: OidcProvider): Promise<client.Configuration> => {
   const { upstreams, clock } = context

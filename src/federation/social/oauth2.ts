@@ -36,7 +36,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     if (typeof claims !== 'object' || claims === null) throw new CallbackError('userinfo')
     const profile = mapClaims(provider, claims as Record<string, unknown>, findPreset(preset)?.claims)
     // An address from a provider without `emails_endpoint`, such as GitLab, counts as verified only if the
-    // mapping names the claim that says so: OAuth 2.0 has no standard claim for it.
+    // mapping names a claim for `email_verified`, because OAuth 2.0 has no standard claim for this.
     const isStated = provider.attribute_mapping.email_verified !== undefined
     if (!emails_endpoint) return { ...profile, email_verified: isStated && profile.email_verified }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
