@@ -197,6 +197,23 @@ describe('dev 12: reset', () => {
   test('ends the purges of what it restores', async () => {
     const mail = captureMail()
     const app = await startApp({}, { mail })
+    const acme = await addOrganization(app, 'acme')
+    const organization_id = acme.id
+    const { body: editor } = await app.admin('POST', '/roles', {
+      name: 'editor',
+      organization_id,
+      permissions: [],
+    })
+    const alice = await addUser(app, 'alice', { organization_id, roles: ['editor'] })
+    const { client_id } = await addClient(app, 'shop', { organization_id })
+    const { body: group } = await app.admin('POST', '/groups', { name: 'staff', organization_id })
+    const look = async () => ({
+      user: (await app.admin('GET', `/users/${alice.id}`)).body,
+      client: (await app.admin('GET', `/clients/${client_id}`)).body,
+      members: (await app.admin('GET', `/groups/${group.id}`)).body,
+      events: (await app.admin('GET', `/events?organization_id=${organization_id}`)).body,
+    })
+    // A development server takes its snapshot soon after this call.
     const handle = development(app.context, app.fetch, {
       clock: devClock(),
       mail,
@@ -215,22 +232,6 @@ describe('dev 12: reset', () => {
       const loopback = { requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }) }
       return (await handle(request, loopback as unknown as Server<unknown>)).status
     }
-    const acme = await addOrganization(app, 'acme')
-    const organization_id = acme.id
-    const { body: editor } = await app.admin('POST', '/roles', {
-      name: 'editor',
-      organization_id,
-      permissions: [],
-    })
-    const alice = await addUser(app, 'alice', { organization_id, roles: ['editor'] })
-    const { client_id } = await addClient(app, 'shop', { organization_id })
-    const { body: group } = await app.admin('POST', '/groups', { name: 'staff', organization_id })
-    const look = async () => ({
-      user: (await app.admin('GET', `/users/${alice.id}`)).body,
-      client: (await app.admin('GET', `/clients/${client_id}`)).body,
-      members: (await app.admin('GET', `/groups/${group.id}`)).body,
-      events: (await app.admin('GET', `/events?organization_id=${organization_id}`)).body,
-    })
     expect(await control('GET', 'clock')).toBe(200)
     const before = await look()
     for (const paths of [

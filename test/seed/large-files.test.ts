@@ -153,7 +153,7 @@ describe('a file with more changes than one transaction holds', () => {
 
 test('an export has the same statements for each number of users and groups, so none has too many parameters', async () => {
   const texts = new Set<string>()
-  const stop = hearStatements(text => texts.add(text))
+  const stop = hearStatements(text => /"(user|group)(s|_roles)"/.test(text) && texts.add(text))
   const app = await startApp()
   const apply = (numbers: number[]) =>
     applySeed(
@@ -178,7 +178,7 @@ test('an export has the same statements for each number of users and groups, so 
   await apply([1, 2, 3])
   const more = await exported()
   stop()
-  expect(one.texts.size).toBeGreaterThan(9)
+  expect(one.texts.size).toBeGreaterThan(3)
   expect(more.texts).toEqual(one.texts)
   expect(more.seed.users?.map(({ roles }) => roles)).toEqual(Array(3).fill(['editor', 'user']))
   expect(more.seed.groups?.map(({ roles }) => roles)).toEqual(Array(3).fill(['editor']))
