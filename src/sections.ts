@@ -9,8 +9,7 @@ import { metricsPage } from './operations/metrics.ts'
 
 /**
  * The routes of the server. A path belongs to the first section whose pattern matches it. The first request
- * to a section loads it. Loading sections late shortens the start and saves the memory of sections that an
- * instance does not use.
+ * to a section loads the section. This shortens the start, and unused sections take no memory.
  */
 export const sections = (context: Context, metrics: () => Promise<string>): readonly Section[] => [
   {
@@ -72,13 +71,13 @@ const operationalRoutes = (context: Context, metrics: () => Promise<string>) => 
       new Response('User-agent: *\nDisallow: /\n', {
         headers: { 'content-type': 'text/plain; charset=utf-8' },
       }),
-    // Liveness does not depend on the database, because restarting the server does not end an outage of the
-    // database.
+    // The answer does not depend on the database, because a restart of the server does not end an outage of
+    // the database.
     'GET /healthz': () => json({ status: 'ok' }),
     'GET /readyz': async () =>
       (await context.store.ready())
         ? json({ status: 'ready' })
-        : // The same `Retry-After` as after a failed read or write (`unavailable` in storage/errors.ts).
+        : // A failed read or write has the same `Retry-After` (`unavailable` in storage/errors.ts).
           json({ status: 'unavailable' }, 503, { 'retry-after': '1' }),
     'GET /metrics': async ({ request }) => {
       const page = await metricsPage(context, request, metrics)

@@ -11,8 +11,8 @@ declare global {
   namespace Express {
     interface Request {
       /**
-       * Set by `auth`. Undefined when the route has no `auth`, or when its rules are optional and the request
-       * has no valid token.
+       * Set by `auth`. Undefined when the route has no `auth`. Also undefined when the rules of the route are
+       * optional and the request has no valid token.
        */
       claims?: Claims | undefined
     }
@@ -52,8 +52,8 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
 /**
  * Returns the claims of a request behind `auth`.
  *
- * @throws Error when the request has no claims: the route has no `auth`, or its rules are optional and no
- *   valid token was sent
+ * @throws Error when the route has no `auth`, or when its rules are optional and the request has no valid
+ *   token
  */
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')
@@ -88,8 +88,8 @@ export function protect(verifier: Verifier, options?: ResourceOptions): RequestH
 }
 
 /**
- * Returns the handler of the application's logout URI. The handler needs no body parser, and also works
- * behind `express.urlencoded()`.
+ * Returns the handler of the application's logout URI. The handler needs no body parser. It also works after
+ * `express.urlencoded()` has read the body.
  *
  * @example app.post('/backchannel-logout', logout(receiver))
  */

@@ -17,7 +17,7 @@ declare module 'fastify' {
     auth?: Rules | true
   }
   interface FastifyRequest {
-    /** null on open routes, and when the rules are optional and no valid token was sent. */
+    /** null on open routes. Also null when the rules are optional and the request has no valid token. */
     claims: Claims | null
   }
 }
@@ -31,8 +31,8 @@ export type FastifyOptions = { verifier: Verifier } & Handlers<
 type Routes = { all: Set<RouteOptions>; guarded: WeakSet<RouteOptions> }
 
 /**
- * Routes of each app, by its root instance. Hooks of the root instance collect them, because the hooks of a
- * plugin see only the routes of the plugin's own scope.
+ * Routes of each app. The key is the root instance of the app. Hooks of the root instance collect the routes,
+ * because the hooks of a plugin see only the routes of the plugin's own scope.
  */
 const apps = new WeakMap<object, Routes>()
 
@@ -46,8 +46,8 @@ subscribe('fastify.initialization', message => {
 })
 
 /**
- * Finds the routes of an app. The prototype of a Fastify instance is the instance of the enclosing scope, up
- * to the root.
+ * Finds the routes of an app. The prototype of a Fastify instance is the instance of the enclosing scope.
+ * This chain of prototypes ends at the root instance.
  */
 function routesOf(app: object | null): Routes {
   if (!app)
@@ -69,7 +69,7 @@ function refuseUnguarded({ all, guarded }: Routes) {
  * sets `request.claims`, and adds `schema.security` for OpenAPI. Register the plugin before the routes.
  *
  * @throws Error at the start of the app, when a route with `config.auth` was registered before the plugin or
- * outside its scope
+ *   outside the plugin's scope
  *
  * @example
  * await app.register(gatehouse, { verifier })
@@ -104,8 +104,8 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
 }
 /**
  * Plugin that makes the app a protected resource, such as an MCP server. The plugin serves the metadata
- * document, guards all paths except the open ones before bodies are read, and sets `request.claims`. Register
- * the plugin before the routes, in place of `gatehouse`.
+ * document, guards all paths except the open ones, and sets `request.claims`. It checks a request before the
+ * body is read. Register the plugin before the routes, in place of `gatehouse`.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
@@ -128,13 +128,14 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
     const { status, headers, body } = checked.answer
     return reply.code(status).headers(headers).send(body)
   })
-  // The onRequest hook answers requests for the metadata document. The paths need routes, because Fastify
-  // runs no hook for an unknown path if the plugin is registered in a scope other than the root.
+  // The onRequest hook answers requests for the metadata document. The paths of the document still need
+  // routes: if the plugin is registered in a scope below the root, Fastify runs no hook for an unknown path.
   for (const url of metadataPaths)
     app.route({ method: ['GET', 'OPTIONS'], url, handler: async () => undefined })
 }
 
-// This property makes the hooks apply outside the plugin's own scope, as the package fastify-plugin does.
+// The property `skip-override` makes the hooks apply outside the plugin's own scope. The package
+// fastify-plugin sets the same property.
 for (const plugin of [gatehouse, protect])
   Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
@@ -144,8 +145,7 @@ for (const plugin of [gatehouse, protect])
 /**
  * Returns the claims of a guarded request.
  *
- * @throws Error when the request has no claims: the route is open, or its rules are optional and no valid
- *   token was sent
+ * @throws Error when the route is open, or when its rules are optional and the request has no valid token
  */
 export function getClaims(request: FastifyRequest): Claims {
   if (!request.claims) throw new Error('This request has no claims: set config.auth on its route')
@@ -155,8 +155,8 @@ export function getClaims(request: FastifyRequest): Claims {
 const FORM = 'application/x-www-form-urlencoded'
 
 /**
- * Plugin that serves the application's logout URI. It parses the form itself, even if the app has a parser,
- * because the receiver needs the raw text to refuse repeated fields.
+ * Plugin that serves the application's logout URI. The plugin reads the form as text, even if the app has a
+ * parser for forms. The receiver needs the text to refuse repeated fields.
  *
  * @example
  * app.register(logout, { receiver, path: '/backchannel-logout' })

@@ -3,13 +3,13 @@ export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promi
 
 /** Maximum size of an answer in bytes. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
-/** Maximum length of a form with a token, in characters: twice the maximum length of a token. */
+/** Maximum length of a form with a token, in characters. It is twice the maximum length of a token. */
 export const MAX_FORM = 16_384
 
 /**
- * Sends a request and reads at most 1 MiB. Redirects are not followed, because a followed redirect could send
- * a secret to another server. The timeout, in milliseconds, includes reading the body. `body` is undefined
- * when the answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
+ * Sends a request and reads at most 1 MiB. Redirects are not followed, because a redirect could send a secret
+ * to another server. The timeout is in milliseconds and includes the time for reading the body. `body` is
+ * undefined when the answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,
@@ -20,8 +20,8 @@ export async function fetchJson(
   const response = await fetch(url, {
     ...init,
     headers: { accept: 'application/json', ...init.headers },
-    // The value `error` is not used, because Cloudflare Workers do not support it. With `manual` the answer
-    // has the status of the redirect, and the callers refuse that status.
+    // Cloudflare Workers do not support the value `error`. With `manual` the answer has the status of the
+    // redirect, and the callers refuse that status.
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })
@@ -36,7 +36,7 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** Reads a body of at most `limit` bytes; undefined when it is longer. */
+/** Returns a body of at most `limit` bytes. Returns undefined when the body is longer. */
 export async function readText({ body }: Request | Response, limit: number): Promise<string | undefined> {
   const reader = body?.getReader()
   if (!reader) return ''

@@ -18,7 +18,8 @@ import type { Verifier } from './verifier.ts'
 export type HonoOptions = Rules & Handlers<[c: Context], Response | Promise<Response>>
 
 /**
- * Returns middleware that verifies the token and sets the variable `claims`, typed by the rules.
+ * Returns middleware that verifies the token and sets the variable `claims`. The rules determine the type of
+ * `claims`.
  *
  * @param options rules of the routes behind the middleware; default: any valid token
  *
@@ -44,7 +45,7 @@ export function auth<R extends HonoOptions = Record<never, never>>(
 /**
  * Returns middleware that makes the application a protected resource, such as an MCP server. The middleware
  * serves the metadata document, guards all paths except the open ones, and sets the variable `claims` on
- * guarded paths. An `AccessError` that a handler throws is answered as a refusal.
+ * guarded paths. An `AccessError` that a handler throws is answered like a refused request.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *

@@ -4,7 +4,7 @@ import { findKey, parseKeyName } from './keys.ts'
 import type { ResolvedOptions } from './options.ts'
 
 /**
- * Maximum length of a token in characters, the same as on the server (oauth/bearer.ts). A longer token is
+ * Maximum length of a token in characters. The server has the same limit (oauth/bearer.ts). A longer token is
  * refused before it is parsed.
  */
 const MAX_LENGTH = 8192
@@ -13,8 +13,8 @@ const MAX_LENGTH = 8192
  * Verifies the signature of a token and returns its payload.
  *
  * @param checkType gets `typ` in lower case without the optional `application/`
- *   (https://www.rfc-editor.org/rfc/rfc7515#section-4.1.9). It runs before the key is looked up, so that a
- *   refused token causes no request
+ *   (https://www.rfc-editor.org/rfc/rfc7515#section-4.1.9). It throws for a wrong type before the key is
+ *   looked up, so that a refused token causes no request
  * @throws AccessError; its subclass names the defect
  */
 export async function verifyJws(

@@ -9,7 +9,7 @@ export type KeySetOptions = {
   now: () => number
   /** Time for which a fetched set is used. A refresh begins after the share `REFRESH_FROM` of this time. */
   lifetime: number
-  /** Additional time for which known keys are used while the issuer is unreachable. Default in options.ts. */
+  /** Additional time for which cached keys are used while the issuer is unreachable. */
   maxStale: number
   timeout: number
 }
@@ -17,15 +17,15 @@ export type KeySetOptions = {
 /** A remote key set, cached in memory. */
 export type KeySet = {
   /**
-   * Returns the key for a header. A key that was used before is returned without a promise, because this is
-   * the hot path.
+   * Returns the key for a header. A key that was used before is returned without a promise, because most
+   * calls need no fetch and must be fast.
    *
    * @throws UnknownKeyError, AlgorithmNotAllowedError, JwksUnavailableError
    */
   find(name: KeyName): CryptoKey | Promise<CryptoKey>
   /**
-   * Starts a refresh, unless the cached set is fresh or the last attempt has just failed. Waits for the
-   * refresh only when no usable set is cached.
+   * Starts a refresh when the cached set is not fresh. After a failed attempt, starts none until the pause is
+   * over. Waits for the refresh only when no usable set is cached.
    *
    * @throws JwksUnavailableError
    */
@@ -35,31 +35,31 @@ export type KeySet = {
 /** Share of the lifetime after which the set is refreshed in the background, so that no request waits. */
 const REFRESH_FROM = 0.8
 /**
- * Milliseconds between attempts to reach an issuer that does not answer. The pause doubles from `first` to
- * `max`, because a restart takes seconds, and an outage takes longer.
+ * Milliseconds between attempts to reach an issuer that does not answer. The pause starts at `first` and
+ * doubles up to `max`. A short first pause suits a restart, and long pauses suit an outage.
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
- * Limit of refreshes for unknown kids: `burst` at once, then one every `each` milliseconds. Many tokens with
- * unknown kids thus delay the fetch of a new key by at most `each`.
+ * Limit of refreshes for unknown kids: `burst` at once, and after these one every `each` milliseconds. Many
+ * tokens with unknown kids can therefore delay the fetch of a new key by at most `each`.
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
  * A kid that a refresh has not found causes no further refresh for 10 s (`for`). A forged token that is sent
- * often thus causes few refreshes. At most `count` kids of at most `length` characters are remembered.
+ * often therefore causes few refreshes. At most `count` kids of at most `length` characters are stored.
  */
 const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 
 /**
- * A failed refresh. After a `transient` failure the known keys stay in use, so that services outlast a short
- * outage of the issuer.
+ * A failed refresh. After a `transient` failure the cached keys stay in use, so that services keep working
+ * during a short outage of the issuer.
  */
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
- * Returns the cache of the fetched set, with its age and last failure. jose's `createRemoteJWKSet` is not
- * used, because it keeps no stale keys during an outage and does not bound the refreshes of parallel
- * requests.
+ * Returns a cache that holds the fetched set, the age of the set and the last failure. jose's
+ * `createRemoteJWKSet` is not used, because it keeps no stale keys during an outage and does not limit the
+ * refreshes of parallel requests.
  */
 function createCache(options: KeySetOptions) {
   const { url, now, lifetime, maxStale, timeout } = options
@@ -89,7 +89,10 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Returns the request in flight, unless it is older than its timeout because the worker was suspended. */
+  /**
+   * Returns the request in flight. A request that is older than its timeout does not count: the worker was
+   * suspended during the request.
+   */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
@@ -117,7 +120,7 @@ function createCache(options: KeySetOptions) {
     }
   }
 
-  /** Stores a failure. Known keys stay usable after network errors and error statuses (`transient`). */
+  /** Stores a failure. Cached keys stay usable after network errors and error statuses (`transient`). */
   function fail(reason: string, transient: boolean, cause?: unknown) {
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }
@@ -161,7 +164,7 @@ function createLimit(now: () => number) {
 
   function takeForced(): boolean {
     const elapsed = now() - forced.at
-    // When the clock was set back, the elapsed time is unknown and counts as `UNKNOWN_REFRESH.each`.
+    // If the clock was set back, the elapsed time is unknown and counts as `UNKNOWN_REFRESH.each`.
     forced.tokens = Math.min(
       UNKNOWN_REFRESH.burst,
       forced.tokens + (elapsed < 0 ? 1 : elapsed / UNKNOWN_REFRESH.each),
@@ -175,7 +178,6 @@ function createLimit(now: () => number) {
   return { isKnownMissing, rememberMissing, takeForced }
 }
 
-/** Returns a cache of a remote key set. */
 export function createKeySet(options: KeySetOptions): KeySet {
   const cache = createCache(options)
   const { isKnownMissing, rememberMissing, takeForced } = createLimit(options.now)
@@ -183,8 +185,8 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   async function findUnknown(kid: string): Promise<void> {
     if (kid.length > UNKNOWN_KIDS.length || isKnownMissing(kid)) return
-    // A refresh in flight may have begun before the key was published, so only a later refresh proves that
-    // the kid is unknown.
+    // A refresh in flight possibly began before the key was published. Only a later refresh proves that the
+    // kid is unknown.
     await cache.running()
     if (knows(kid)) return
     if (cache.waiting() > 0) throw cache.unavailable()

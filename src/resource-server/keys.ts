@@ -3,8 +3,8 @@ import { isObject } from './claims.ts'
 import { AlgorithmNotAllowedError, TokenMalformedError, UnknownKeyError } from './errors.ts'
 
 /**
- * Accepted signature algorithms: those with which Gatehouse signs, each with the only matching key type. HMAC
- * is not accepted, because a public key could then serve as the secret.
+ * Accepted signature algorithms, each with its key type. Gatehouse signs with no other algorithm. HMAC is not
+ * accepted, because an attacker could then use a public key as the secret.
  * https://www.rfc-editor.org/rfc/rfc7518#section-3.1
  */
 const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
@@ -20,8 +20,8 @@ const ALGORITHMS = new Map<unknown, { kty: string; crv?: string }>([
 export type KeyName = { alg: string; kid: string | undefined }
 
 /**
- * Header parameters that are refused: `crit` demands extensions, and the others supply a key that the sender
- * has chosen. https://www.rfc-editor.org/rfc/rfc8725#section-3.10
+ * Refused header parameters. `crit` demands extensions. Each other parameter supplies a key that the sender
+ * chooses. https://www.rfc-editor.org/rfc/rfc8725#section-3.10
  */
 const REFUSED = ['crit', 'jku', 'jwk', 'x5u', 'x5c']
 
@@ -47,13 +47,14 @@ export function parseKeyName(header: Record<string, unknown>): KeyName {
 type PublicKey = { jwk: JWK; imported: Map<string, CryptoKey> }
 
 /**
- * A parsed key set. A new set replaces the whole old one, so removed and changed keys are no longer accepted.
+ * A parsed key set. A new set replaces the whole old set, so that removed and changed keys are no longer
+ * accepted.
  */
 export type Keys = readonly PublicKey[]
 
 /**
- * Returns the usable public keys of a JWK Set (https://www.rfc-editor.org/rfc/rfc7517#section-5); undefined
- * when the document is not a JWK Set.
+ * Returns the usable public keys of a JWK Set (https://www.rfc-editor.org/rfc/rfc7517#section-5). Returns
+ * undefined when the document is not a JWK Set.
  */
 export function parseKeys(document: unknown): Keys | undefined {
   if (!isObject(document) || !Array.isArray(document.keys)) return undefined
@@ -61,8 +62,8 @@ export function parseKeys(document: unknown): Keys | undefined {
 }
 
 /**
- * Minimum length of an RSA modulus in base64url characters: as many as 2048 bits need. jose refuses a shorter
- * modulus only during verification.
+ * Minimum length of an RSA modulus in base64url characters: the length of 2048 bits. The length is checked
+ * here, because jose refuses a shorter modulus only during verification.
  */
 const MIN_MODULUS = 342
 
@@ -84,8 +85,8 @@ function isUsable(jwk: unknown): jwk is JWK {
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**
- * Returns the key with the header's kid. Without a kid it returns the only key that matches the algorithm. A
- * key that was used before is returned without a promise.
+ * Returns the key with the header's kid. For a header without kid, returns the key that matches the algorithm
+ * if exactly one does. A key that was used before is returned without a promise.
  *
  * @throws UnknownKeyError, or AlgorithmNotAllowedError when the key with this kid has another algorithm
  */

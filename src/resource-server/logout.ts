@@ -27,7 +27,7 @@ export type LogoutClaims = {
   raw: Readonly<Record<string, unknown>>
 }
 
-/** Remembers tokens until they expire. Share one memory between the processes of an application. */
+/** Stores received tokens until they expire. All processes of an application must share one store. */
 export type SeenTokens = {
   /** Stores a key until the given time in Unix seconds. Returns false when the key is already stored. */
   add(key: string, expiresAt: number): boolean | Promise<boolean>
@@ -49,13 +49,15 @@ export type LogoutOptions = Pick<
   /** The `client_id` of this application, or an array of several. */
   audience: string | readonly string[]
   /**
-   * Ends the sessions. It may be called twice for the same logout, because the server repeats a logout that
-   * was not confirmed. When the function throws, the server tries again later.
+   * Ends the sessions. The function can be called twice for the same logout, because the server repeats a
+   * logout that was not confirmed. When the function throws, the server tries again later.
    */
   onLogout: (claims: LogoutClaims) => unknown
   /** Receives the reason of each refusal, for your log. */
   onRefused?: (error: LogoutTokenError) => void
-  /** Default: a memory of 10,000 tokens in this process; when it is full, a new token replaces the oldest. */
+  /**
+   * Default: the memory of this process, for 10,000 tokens. When it is full, a new token replaces the oldest.
+   */
   seen?: SeenTokens
 }
 
@@ -63,14 +65,15 @@ export type LogoutOptions = Pick<
 export type LogoutReceiver = {
   /**
    * Returns the claims of a logout token. A token that was received before is refused, because an attacker
-   * may replay a recorded token.
+   * could have recorded it.
    *
    * @throws LogoutTokenError
    */
   verify(token: string): Promise<LogoutClaims>
   /**
-   * Verifies the token of a request, ends the sessions and returns the answer: 200 after success, 400 for a
-   * refused token, 503 when the keys are unavailable. An error of `onLogout` is thrown unchanged.
+   * Verifies the token of a request, calls `onLogout` and returns the answer. The status is 200 after
+   * success, 400 for a refused token, and 503 when the keys are unavailable. An error of `onLogout` is thrown
+   * unchanged.
    */
   handle(request: Request): Promise<Response>
   /**
@@ -108,7 +111,8 @@ const DESCRIPTIONS: Record<LogoutErrorCode, string> = {
 }
 
 /**
- * A refused logout token. `description` is a fixed text; `message` adds details, and is meant for your log.
+ * The reason why a logout token is refused. `description` is a fixed text. `message` has more details and is
+ * meant for your log.
  */
 export class LogoutTokenError extends Error {
   readonly code: LogoutErrorCode
@@ -128,17 +132,19 @@ export class LogoutTokenError extends Error {
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /**
- * Maximum number of tokens in memory. Only verified tokens are stored, so a stranger cannot fill the memory.
+ * Maximum number of tokens in memory. Only verified tokens are stored, so that strangers cannot fill the
+ * memory.
  */
 const MAX_SEEN = 10_000
 
 /**
  * Creates a receiver of logout tokens
- * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one at start and share
- * it, because it caches the key set and remembers the tokens that were received.
+ * (https://openid.net/specs/openid-connect-backchannel-1_0.html#Validation). Create one receiver at the start
+ * of the application and use it for all requests. The receiver caches the key set and stores the tokens that
+ * it has received.
  *
  * @param options issuer, audience and `onLogout`; everything else has a default
- * @returns the receiver; no request is sent to the issuer yet
+ * @returns the receiver; its creation sends no request to the issuer
  * @throws ConfigurationError naming all problems
  *
  * @example
@@ -159,8 +165,8 @@ export function createLogoutReceiver(options: LogoutOptions): LogoutReceiver {
     try {
       const payload = await verifyJws(token, settings, requireType)
       const claims = parseLogout(parseObject(payload), settings)
-      // For each attempt the server signs a new token with the same `jti` and a new `iat`. The pair
-      // identifies a token.
+      // For each attempt the server signs a new token with the same `jti` and a new `iat`. Only `jti` and
+      // `iat` together identify a token.
       if (await seen.add(`${claims.jti} ${claims.iat}`, claims.exp + settings.clockTolerance)) return claims
     } catch (error) {
       if (!(error instanceof AccessError)) throw error
@@ -204,8 +210,8 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
 }
 
 /**
- * Returns the logout token of a form. The form is a text, or the object of fields that a framework has
- * parsed. Returns `''` when the form has no token or several.
+ * Returns the logout token of a form. The form is a text, or an object of the fields that a framework has
+ * parsed. Returns `''` when the form has no token or several tokens.
  */
 function tokenOf(form: unknown): string {
   const values =
@@ -233,8 +239,8 @@ function parseLogout(raw: Record<string, unknown>, settings: ResolvedOptions): L
 }
 
 /**
- * Returns a memory of tokens. Tokens of one issuer have the same lifetime, so the oldest expire first and are
- * removed first.
+ * Returns a store in memory. All tokens of one issuer have the same lifetime. The oldest tokens therefore
+ * expire first and are removed first.
  */
 function createSeenTokens(now: () => number): SeenTokens {
   const tokens = new Map<string, number>()

@@ -44,13 +44,13 @@ export type Protection = {
   /** Path of the metadata document that challenges name: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
   readonly metadataPath: string
   /**
-   * All paths of the document: `metadataPath`, and the same path with a slash for a resource that ends with
-   * one.
+   * All paths of the document. A resource that ends with a slash has two: `metadataPath`, and this path with
+   * a slash.
    */
   readonly metadataPaths: readonly string[]
   /**
    * Checks a request. Every path is guarded, except `metadataPaths` and the open paths. Paths are compared
-   * exactly, because frameworks differ in the spellings of a path that they accept.
+   * exactly, because frameworks accept different spellings of a path.
    */
   check(request: ResourceRequest): Promise<Checked>
   /** Returns the answer to a refusal, with a challenge that names the metadata document. */
@@ -116,7 +116,7 @@ const metadata = (method: string, document: Answer['body']): Answer => {
 }
 
 /**
- * Requires the scopes of one operation, such as a tool. After a refusal, an MCP client asks the user to grant
+ * Requires scopes for one operation, such as a tool. After a refusal, an MCP client asks the user to grant
  * the missing scopes.
  *
  * @throws InsufficientScopeError
@@ -126,11 +126,11 @@ export function requireScopes(claims: Claims, scopes: readonly string[]): void {
 }
 
 /**
- * Returns the path of a request. Returns `''`, which is always guarded, in two cases: when the Host header
- * makes the URL invalid, and when Bun's router has matched a path that is not the URL's. The router matches
- * the path that was sent, but the URL has the normalized path. For example, `/tools/../healthz` matches
- * `/tools/:name/:more`, although its URL has the path `/healthz`. Such a match is recognized by a route
- * parameter whose value (here `..`) is not a segment of the URL.
+ * Returns the path of a request. Returns `''`, which is always guarded, in two cases. In the first case, the
+ * Host header makes the URL invalid. In the second case, Bun's router has matched another path than the URL
+ * shows. The router matches the path as the client sent it, but the URL has the normalized path. For example,
+ * `/tools/../healthz` matches `/tools/:name/:more`, although the URL has the path `/healthz`. A route
+ * parameter whose value (here `..`) is not a segment of the URL reveals the second case.
  */
 export function pathOf(request: Request): string {
   const path = URL.canParse(request.url) ? new URL(request.url).pathname : ''
@@ -140,10 +140,10 @@ export function pathOf(request: Request): string {
 }
 
 /**
- * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document.
- * Answers a request without a valid token with a challenge that names the document. An `AccessError` that the
- * handler throws is answered as a refusal. A wildcard route of Bun's router must not have open paths, because
- * the wildcard also matches dot segments, which the URL of the request does not show.
+ * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document. A
+ * request without a valid token gets a challenge that names this document. An `AccessError` that the handler
+ * throws is answered like a refused request. A wildcard route of Bun's router must not have open paths,
+ * because the wildcard also matches dot segments, which the URL of the request does not show.
  *
  * @param handle gets the claims; undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`

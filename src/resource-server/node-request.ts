@@ -8,8 +8,9 @@ type NodeRequest = {
 }
 
 /**
- * Returns the headers. In `headers` Node drops the second of two Authorization headers. A proxy may have
- * checked the second, so the two are joined here, and the result is never a valid token.
+ * Returns the headers. If a request has two Authorization headers, Node drops the second from `headers`, but
+ * a proxy may have checked only the second. This function joins the two, so that the result is never a valid
+ * token.
  */
 export const credentialsOf = ({ headers, headersDistinct }: NodeRequest): CredentialSource => ({
   headers: { get: name => [headersDistinct?.[name] ?? headers[name] ?? []].flat().join(', ') },
@@ -23,8 +24,8 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request as fields if a body parser has read them, or else as text. Returns undefined
- * when the text is too long.
+ * Returns the form of a request. Returns an object of its fields when a body parser has read the body.
+ * Otherwise returns the text, or undefined when the text is too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {
   if (request.readableEnded) return request.body

@@ -6,28 +6,29 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { type Keys, parseKeys } from './keys.ts'
 
 /**
- * Options of a verifier. `issuer` is required, and so is either `audience`, or `resource` together with
- * `realm`. Durations are in seconds.
+ * Options of a verifier. `issuer` is always required. In addition, either `audience` is required, or
+ * `resource` together with `realm`. Durations are in seconds.
  */
 export type VerifierOptions = {
   /** URL of the server, equal to `iss` of its tokens. */
   issuer: string
-  /**
-   * Accepted values of `aud`: the client_ids whose tokens this service accepts. A token needs one of them.
-   */
+  /** The client_ids whose tokens this service accepts. The `aud` of a token must contain one of them. */
   audience?: string | readonly string[] | undefined
   /**
-   * Identifier of the API that this service implements, in place of `audience`. Only tokens that were
-   * requested with this `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). One trailing slash
-   * is ignored.
+   * Identifier of the API that this service implements. It takes the place of `audience`. Only tokens that
+   * were requested with this `resource` are accepted (https://www.rfc-editor.org/rfc/rfc8707). A trailing
+   * slash is ignored.
    */
   resource?: string | undefined
   /**
-   * Id of the only accepted organization, with or without `org_`; not its slug. Required with `resource`.
-   * Default with `audience`: any organization.
+   * Id (not slug) of the only organization whose tokens are accepted. The prefix `org_` is optional. Required
+   * with `resource`. Default with `audience`: any organization.
    */
   realm?: string | undefined
-  /** Allowed clock difference. Default 5: synchronized machines differ by less than a second. */
+  /**
+   * Allowed difference between the clocks of the server and this service. Default 5, because the clocks of
+   * synchronized machines differ by less than a second.
+   */
   clockTolerance?: number
   /**
    * Time for which a fetched key set is used. After 80 % of this time, the next token causes a refresh in the
@@ -35,9 +36,10 @@ export type VerifierOptions = {
    */
   jwksCacheLifetime?: number
   /**
-   * Additional time for which known keys are used while the issuer is unreachable. Default 3600, so that the
-   * service outlasts an outage of an hour. A longer time has a cost: while the issuer is down, a withdrawn
-   * key is still accepted until `jwksCacheLifetime` plus `maxStale` have passed since the last fetch.
+   * Additional time for which cached keys are used while the issuer is unreachable. Default 3600, so that the
+   * service keeps working during an outage of an hour. A longer time has a cost: while the issuer is down, a
+   * withdrawn key is still accepted until `jwksCacheLifetime` plus `maxStale` have passed since the last
+   * fetch.
    */
   maxStale?: number
   /** Timeout of a key set request. Default 5. */
@@ -46,7 +48,7 @@ export type VerifierOptions = {
   requiredClaims?: readonly string[]
   /**
    * True when only tokens with `typ: at+jwt` are accepted (https://www.rfc-editor.org/rfc/rfc9068). Default
-   * false, because a client may be set to get plain JWTs (`access_token_typ`).
+   * false, because an administrator can set that a client gets plain JWTs (`access_token_typ`).
    */
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */
@@ -104,8 +106,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
       `resource must be the identifier of an API, an absolute URI without fragment; got ${JSON.stringify(resource)}`,
     )
     check(options.audience === undefined, 'audience must not be given with resource')
-    // An identifier belongs to one API of the instance, but an administrator of any organization may be the
-    // first to register it. `resource` alone therefore does not determine the organization of a token.
+    // An identifier belongs to one API of the instance, but an administrator of any organization can register
+    // it first. `resource` alone therefore does not determine the organization of a token.
     check(realm !== undefined, 'realm is required with resource')
   }
   check(realm !== '' && realm !== 'org_', 'realm must be the id of an organization')
@@ -117,8 +119,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
   check(!options.keys || (fixed?.length ?? 0) > 0, 'keys must be a JWK Set with a usable public key')
   const keySetOptions = {
     url: jwksUri,
-    // The global `fetch` is read at each call, because it may be replaced. It is called without `this`,
-    // because Cloudflare Workers refuse a call with an unexpected `this`.
+    // The global `fetch` is read at each call, because other code can replace it. It is called without
+    // `this`, because Cloudflare Workers refuse a call with an unexpected `this`.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     now,
     lifetime: seconds('jwksCacheLifetime', 600, 1) * 1000,
@@ -130,8 +132,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash. Another server's issuer may have one, so `iss` may also be
-    // spelled exactly as in the option `issuer`.
+    // Gatehouse's issuer has no trailing slash, but another server's issuer can have one. The spelling in the
+    // option `issuer` is therefore accepted too.
     issuers: [...new Set([base, issuer])],
     audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,
@@ -159,8 +161,8 @@ export const isHttpUrl = (value: string) => /^https?:[^?#"\\\s]+$/i.test(value) 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads `SERVICE_URL` (issuer), `SERVICE_CLIENT_ID` (audience, several separated by commas) and, optionally,
- * `SERVICE_REALM` (realm). `SERVICE_RESOURCE` (resource) takes the place of `SERVICE_CLIENT_ID` and needs
+ * Reads `SERVICE_URL` (issuer), `SERVICE_CLIENT_ID` (audience; commas separate several values) and optionally
+ * `SERVICE_REALM` (realm). `SERVICE_RESOURCE` (resource) takes the place of `SERVICE_CLIENT_ID`. It requires
  * `SERVICE_REALM`.
  *
  * @throws ConfigurationError naming all missing variables
@@ -181,7 +183,9 @@ export function optionsFromEnv(env: Environment = processEnv()): VerifierOptions
   }
 }
 
-/** Returns the trimmed values of the variables; throws ConfigurationError naming all missing variables. */
+/**
+ * Returns the trimmed values of the variables. Throws a ConfigurationError that names all missing variables.
+ */
 export function requireEnv<Name extends string>(
   env: Environment,
   names: readonly Name[],

@@ -30,10 +30,10 @@ export type TestIssuer = {
   readonly audience: string
   readonly now: () => number
   /**
-   * Answers requests for the discovery document and the key set, and token requests by client credentials.
-   * Every client and secret is accepted; the tokens are valid for an hour. As on the real server, tokens by
-   * client credentials have no claims about a user, and their audience is the `resource` of the request, or
-   * else the client itself.
+   * Answers requests for the discovery document, for the key set, and for tokens by client credentials. Every
+   * client and secret is accepted. The tokens are valid for an hour. Like tokens of the real server, they
+   * have no claims about a user. Their audience is the `resource` of the request. If the request has no
+   * `resource`, the audience is the client.
    */
   readonly fetch: Fetch
   /** URLs below the issuer that were requested so far, in order. */
@@ -45,20 +45,21 @@ export type TestIssuer = {
   /** The published keys, which may be modified. */
   published: JWK[]
   /**
-   * Returns an access token, valid for an hour and signed with the current key. `claims` and `header` replace
-   * members, or remove a member whose value is undefined. A string as `claims` becomes the complete payload.
+   * Returns an access token that is valid for an hour and signed with the current key. `claims` and `header`
+   * replace members. A member whose value is undefined is removed. A string as `claims` becomes the complete
+   * payload.
    */
   token(claims?: Payload | string, header?: Partial<Header>): Promise<string>
   /**
-   * Returns a logout token, valid for two minutes and signed with the current key. `claims` and `header`
-   * replace or remove members, as in `token`.
+   * Returns a logout token that is valid for two minutes and signed with the current key. `claims` and
+   * `header` replace or remove members, as for `token`.
    */
   logoutToken(claims?: Payload, header?: Partial<Header>): Promise<string>
-  /** Returns an invalid token, which a verifier has to refuse. */
+  /** Returns an invalid token, which a verifier must refuse. */
   badToken(kind: BadToken): Promise<string>
   /**
-   * Creates and publishes a new current key, with a new kid unless one is given. `keep: false` removes the
-   * earlier published keys. With `publish: false` the new key signs but is not published.
+   * Creates and publishes a new current key. Default of `kid`: a new one. `keep: false` removes the earlier
+   * published keys. With `publish: false` the new key signs tokens but is not published.
    */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }
@@ -67,7 +68,7 @@ export type TestIssuer = {
  * Creates an in-memory issuer for tests of services that use this package.
  *
  * @param options issuer, audience, algorithm and clock; all have defaults
- * @returns the issuer, whose members are the options of a verifier
+ * @returns the issuer; some of its members are options of a verifier, so it can be passed to `createVerifier`
  *
  * @example
  * const issuer = await createTestIssuer()

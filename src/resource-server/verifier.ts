@@ -57,11 +57,12 @@ export type Verifier = TokenVerifier & {
 }
 
 /**
- * Creates a verifier for one issuer. Create one at start and share it, because it caches the key set.
+ * Creates a verifier for one issuer. Create one verifier at the start of the application and use it for all
+ * requests, because it caches the key set.
  *
- * @param options issuer, and either audience, or resource together with realm; defaults and their reasons:
- * options.ts
- * @returns the verifier; the first request to the issuer is made by `warmup` or for the first token
+ * @param options issuer, and either audience, or resource together with realm; options.ts explains the
+ *   defaults
+ * @returns the verifier; `warmup` or the first token causes the first request to the issuer
  * @throws ConfigurationError naming all problems
  *
  * @example
@@ -94,11 +95,11 @@ export function createVerifier(options: VerifierOptions): Verifier {
 }
 
 /**
- * Creates a verifier configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` (several separated by commas) and,
- * optionally, `SERVICE_REALM`; or by `SERVICE_URL`, `SERVICE_RESOURCE` and `SERVICE_REALM`.
+ * Creates a verifier from environment variables. Reads `SERVICE_URL`, `SERVICE_CLIENT_ID` (commas separate
+ * several values) and optionally `SERVICE_REALM`. If `SERVICE_RESOURCE` is set, reads `SERVICE_URL`,
+ * `SERVICE_RESOURCE` and `SERVICE_REALM`.
  *
- * @param options options that take precedence over the variables; the required variables must be set
- * nevertheless
+ * @param options options that take precedence over the variables; they do not replace a required variable
  * @param env variables to read; default: those of the process
  * @throws ConfigurationError naming all missing variables
  *
@@ -117,9 +118,9 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
 }
 
 /**
- * Returns `typ`, and refuses the type of any other kind of token. Without `strict` a plain JWT passes here,
- * because a client may be set to get access tokens of that type (`access_token_typ`). `requireAccessToken` in
- * claims.ts then refuses ID tokens.
+ * Returns `typ`. Throws for the type of another kind of token. If `strict` is false, a plain JWT passes,
+ * because an administrator can set that a client gets access tokens of this type (`access_token_typ`). ID
+ * tokens also have this type; `requireAccessToken` in claims.ts refuses them.
  */
 function parseType(name: unknown, strict: boolean): string | undefined {
   if (name === 'at+jwt' || (!strict && (name === 'jwt' || name === undefined))) return name

@@ -19,36 +19,46 @@ import type { Change, Step } from './steps.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
-  /** Deletes stored entries that the file does not name, in the sections that the file has. */
+  /**
+   * Deletes stored entries that the file does not name. Sections that the file does not have stay unchanged.
+   */
   prune?: boolean
   /** Returns the changes without making them (`plan`). */
   dry_run?: boolean
-  /** Accepts passwords that the policy of the organization refuses; in development mode only. */
+  /** Accepts passwords that the policy of the organization refuses. Set in development mode only. */
   any_password?: boolean
   /**
-   * Does not load `metadata_url` of stored SAML providers again. A start must not depend on other servers,
+   * Does not load `metadata_url` again for stored SAML providers. A start must not depend on other servers
    * and must not replace pinned certificates.
    */
   keep_metadata?: boolean
 }
 
-/** Maximum number of entries in one transaction. A longer transaction would hold up all other writes. */
+/**
+ * Maximum number of entries of a file that is applied in one transaction. A longer transaction would delay
+ * all other writes too much.
+ */
 const SHORT = 25
-/** Maximum changes in one small transaction. Other writes wait (SQLite) or may conflict (PostgreSQL). */
+/**
+ * Maximum changes in one small transaction. Meanwhile other writes wait on SQLite, and can conflict on
+ * PostgreSQL.
+ */
 const BATCH = { sqlite: 5, postgres: 10 }
 
 /**
  * Makes the stored objects match the file, through the services of the admin API. Only `prune` deletes
  * objects that the file does not name. Without `prune`, a file of up to 25 entries is applied in one
- * transaction. Any other run is rehearsed first, then applied in small transactions. If a concurrent change
- * makes a transaction fail, the earlier ones stay committed, and the error gives the number of their changes.
+ * transaction. Any other run is first rehearsed and then applied in small transactions. If a concurrent
+ * change makes a transaction fail, the earlier transactions stay committed, and the error gives the number of
+ * their changes.
  *
- * @throws SeedError with the mistakes of the file; sections that refer to a section with mistakes are not
- * checked. StorageError when another server is still applying a seed
+ * @throws SeedError with the mistakes of the file; a section that refers to a section with mistakes is not
+ *   checked. StorageError when another server applies a seed for a long time
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
-  // Several servers may start with the same file. The second one waits, and then finds no changes to make.
+  // Several servers can start with the same file. The second server waits for the first, and then finds no
+  // changes to make.
   const changes = await base.store.exclusively('seed', () => applyPrepared(base, prepared, options), 'wait')
   if (!changes) throw new StorageError('Another server is applying a seed: try again.', 75)
   return changes
@@ -75,7 +85,10 @@ const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOption
   return changes
 }
 
-/** Passwords hashed at once. On two cores they take half of an organization's seats in the hash queue. */
+/**
+ * Number of passwords that are hashed at once. On two cores they take half of an organization's seats in the
+ * hash queue.
+ */
 const HASHES = 32
 
 interface AppliedStep {
@@ -102,7 +115,9 @@ interface Prepared {
   mistakes: Mistake[]
 }
 
-/** Does the slow work before the transaction: hashes of new passwords, metadata of SAML providers. */
+/**
+ * Does the slow work before the transaction: hashes new passwords and reads the metadata of SAML providers.
+ */
 const prepare = async (
   base: Core,
   seed: ReadSeed,
@@ -135,8 +150,8 @@ const prepare = async (
     return { path, value: { ...rest, ...found }, given: new Set([...names, ...Object.keys(found)]) }
   }
   const identity_providers: Entry<'identity_providers'>[] = []
-  // Providers are read one after the other, because many at once would fill the organization's share of the
-  // XML reader's queue.
+  // The metadata is read for one provider after the other. Many providers at once would fill the
+  // organization's share of the XML reader's queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
 }
@@ -163,7 +178,10 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
   },
 })
 
-/** Runs all steps, then throws all mistakes at once. `applied` counts changes of earlier transactions. */
+/**
+ * Runs all steps, and then throws one error for all mistakes. `applied` counts the changes of earlier
+ * transactions.
+ */
 const runSteps = async (
   base: Core,
   tx: Transaction,
@@ -212,7 +230,7 @@ const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>
     message,
   })) ?? [{ path, message }]
 
-/** Creates or changes an entry and returns the change; undefined when the entry is up to date. */
+/** Creates or changes an entry and returns the change. Returns undefined when the entry is up to date. */
 const applyEntry = async <S extends SeedSection>(
   work: SeedRun,
   section: S,

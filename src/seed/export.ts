@@ -28,11 +28,10 @@ export interface ExportOptions {
 }
 
 /**
- * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
- * and of the secrets of clients. It then has in plain text the secrets that Gatehouse uses at identity
- * providers, and those of webhooks.
- * With `pictures` the file also has the pictures of people, which may take 350 kB each. The first admin
- * client is left out, because every instance has its own.
+ * Exports the instance as a file that `apply` reads. With `secrets` the file also has hashes: those of
+ * passwords and of client secrets. Two kinds of secrets are in plain text: those that Gatehouse uses at
+ * identity providers, and those of webhooks. With `pictures` the file also has the pictures of people, of up
+ * to 350 kB each. The file omits the first admin client, because every instance has its own.
  */
 export const exportSeed = async (base: Core, options: ExportOptions): Promise<Record<string, Row[]>> => {
   const rows = await base.store.read(q => readAll(base, q, options))
@@ -108,8 +107,8 @@ const readAll = async (
 }
 
 /**
- * Returns the fields that differ from their defaults, so that a reviewer reads only the values that somebody
- * has chosen.
+ * Returns the fields that differ from their defaults. A reviewer thus reads only the values that somebody has
+ * chosen.
  */
 const withoutDefaults = (section: SeedSection, row: Row): Row => {
   const shape = shapeOf(section, row)

@@ -3,7 +3,8 @@ import { ConfigError } from '#src/config.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
 
 /**
- * Maximum size of a seed file in bytes, enough for 120,000 users. Parsing such a file takes 1.4 GB of memory.
+ * Maximum size of a seed file in bytes. A file of this size has about 120,000 users, and parsing it takes 1.4
+ * GB of memory.
  */
 export const MAX_SEED_BYTES = 16 * 1024 * 1024
 
@@ -14,9 +15,9 @@ export const tooLargeSeed = (file: string): ConfigError =>
   )
 
 /**
- * Reads the text of a seed file; `-` is standard input.
+ * Reads the text of a seed file. The name `-` means standard input.
  *
- * @throws ConfigError when the file cannot be read, or is too large
+ * @throws ConfigError when the file cannot be read or is too large
  */
 export const readSeedText = (file: string): string => {
   try {

@@ -70,8 +70,8 @@ export interface SeedRun {
   /** Hash of a new user's password; null without a password. */
   hashOf(user: SeedOf<'users'>): string | null
   /**
-   * True when the file has a user of this name. Mistakes of that user are reported at the user's entry, and
-   * not again at a group.
+   * True when the file has a user of this name. A mistake of this user is reported at the user's entry, and
+   * not again at the groups that name the user.
    */
   isNamed(organization: string, username: string): boolean
 }
@@ -81,8 +81,8 @@ type Fields = Record<string, unknown>
 /** Finds, creates, changes and removes entries of one section, through the services of the admin API. */
 export interface SeedKind<S extends SeedSection, Row> {
   /**
-   * Finds the stored object of an entry by its id, so that a changed name updates the object. An entry
-   * without an id is found by its name.
+   * Finds the stored object of an entry. An entry with an id is found by the id, so that a changed name
+   * updates the object. An entry without an id is found by its name.
    */
   find(q: Queries, value: SeedOf<S>, organization_id: OrganizationId): Promise<Row | undefined>
   /** Returns the fields that are compared before and after an update. */
@@ -131,8 +131,8 @@ const users: SeedKind<'users', UserRow> = {
       if (invite) await inviteUser(context, tx, row, invite, by)
     })
   },
-  // An existing user keeps the password, because a file that is applied again must not undo the user's own
-  // change.
+  // An existing user keeps the password. A file that is applied again must not replace a password that the
+  // user has changed.
   update: async ({ context }, row, given, { picture }) => {
     const { password: _, password_hash: __, invite: ___, picture: ____, ...change } = given
     await updateUser(context, row.id, change, hostActor)
@@ -261,8 +261,8 @@ const webhooks: SeedKind<'webhooks', Webhook> = {
   update: async ({ context }, row, { secret: _, ...given }, value) => {
     await updateWebhook(context, row.id, given, by)
     const secret = secretOfSeed(value)
-    // After a change, events are also signed with the old secret for a day, so that the receiver has time to
-    // change its secret.
+    // After a change of the secret, events are signed with both secrets for a day. The receiver thus has time
+    // to change its secret.
     if (secret && !secret.equals(openWebhookSecret(context, row)))
       await rotateWebhookSecret(context, row.id, { overlap: DAY / SECOND, secret }, by)
   },

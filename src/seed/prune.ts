@@ -22,9 +22,11 @@ const all = {
   webhooks: stored.allWebhooks,
 }
 
-/** Deletes the stored entries that the file does not name, in the sections that the file has. */
+/**
+ * Deletes stored entries that the file does not name. Sections that the file does not have stay unchanged.
+ */
 export async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
-  // An organization may get a new slug from the file. Names in the file begin with the new one.
+  // The file can give an organization a new slug. Names in the file begin with the new slug.
   const slugs = new Map([
     ...(await stored.allOrganizations(tx)).map(({ id, slug }) => [id, slug] as const),
     ...entries.organizations.flatMap(({ value: { id, slug } }) => (id ? [[id, slug] as const] : [])),
@@ -37,7 +39,8 @@ export async function* prune({ context, tx }: SeedRun, { entries, present }: Rea
         ...('id' in value && value.id ? [value.id] : []),
       ]),
     )
-    // Reads the rows after the organizations are pruned, because pruning also deletes users and other rows.
+    // The rows are read after the organizations are pruned, because this also deletes their users and other
+    // rows.
     for (const row of await all[section](tx)) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const entry = { ...row, organization }

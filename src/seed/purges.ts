@@ -5,8 +5,9 @@ import type { ReadSeed } from './read.ts'
 import { seedSections } from './schema.ts'
 
 /**
- * Finishes the purges of deleted objects whose ids the file names. A new object with such an id is refused
- * until then (`chosenId`), and a file that restores an object is often applied right after its deletion.
+ * Finishes the purges of deleted objects whose ids the file names. Until its purge is finished, the id of a
+ * deleted object is refused for a new object (`chosenId`). A file that restores an object is often applied
+ * right after the deletion of the object.
  */
 export const finishPurges = async (context: Core, { entries }: ReadSeed): Promise<void> => {
   const ids = new Set<unknown>([

@@ -3,7 +3,7 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
 import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seedSections } from './schema.ts'
 
-/** A mistake in a file: its path and line, and a message that says what is allowed. */
+/** A mistake in a file. The message says what is allowed. */
 export interface Mistake {
   path: string
   message: string
@@ -11,7 +11,7 @@ export interface Mistake {
   line?: number | undefined
 }
 
-/** Name of a seed file as messages show it, and the line numbers of its entries. */
+/** A seed file: the name that messages show, and the line numbers of its entries. */
 export interface Source {
   file: string
   /** Returns the line number of a path, from 1. */
@@ -52,12 +52,12 @@ export interface Entry<S extends SeedSection = SeedSection> {
   path: string
 }
 
-/** The valid entries of a seed, and the mistakes of the others. */
+/** The valid entries of a seed, and the mistakes of the invalid entries. */
 export interface ReadSeed {
   source: Source
   mistakes: readonly Mistake[]
   entries: { [S in SeedSection]: Entry<S>[] }
-  /** Sections that the file has. Only these are pruned, so a file for one section deletes nothing else. */
+  /** Sections that the file has. Only these sections are pruned. */
   present: ReadonlySet<SeedSection>
 }
 
@@ -122,10 +122,10 @@ export const readSeed = (
 }
 
 /**
- * Returns the seed if its file has no mistakes.
+ * Returns the seed when its file has no mistakes.
  *
- * @throws SeedError with mistakes such as a wrong field. `applySeed` finds mistakes that depend on the
- * database, such as an unknown organization
+ * @throws SeedError with mistakes such as a wrong field. Mistakes that depend on the database, such as an
+ *   unknown organization, are found later by `applySeed`
  */
 export const requireSound = (seed: ReadSeed): ReadSeed => {
   if (seed.mistakes.length > 0) throw new SeedError(seed.source, seed.mistakes)
@@ -137,9 +137,9 @@ const isReference = (value: unknown): value is { env: string } =>
   isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
 
 /**
- * Replaces `{ env: NAME }` by the value of the variable, in secret fields only, so that a reviewer can read
- * everything else in the file. A reference to a variable that is not set stays, and the schema refuses it
- * later.
+ * Replaces `{ env: NAME }` in secret fields by the value of the variable. In other fields it is not allowed,
+ * so that a reviewer can read their values in the file. A reference to a variable that is not set stays, and
+ * the schema refuses it later.
  */
 const withSecrets = (input: unknown, env: Environment): unknown => {
   if (!isObject(input)) return input
@@ -190,8 +190,8 @@ interface JsonSchema {
 }
 
 /**
- * Lists the fields that the published schema allows at a path. In a union these are the fields of the member
- * whose `type` the file names.
+ * Lists the fields that the published schema allows at a path. In a union the `type` in the file determines
+ * the member whose fields are listed.
  */
 const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   const root = seedJsonSchema() as JsonSchema

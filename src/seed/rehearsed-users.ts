@@ -3,13 +3,13 @@ import type { RehearsedUsers } from '#src/storage/store.ts'
 import type { ReadSeed } from './read.ts'
 
 /**
- * Returns the stored users that the rehearsal of a file needs: all users when the run prunes users, otherwise
- * the users that the file names and the members of the groups in the file.
+ * Returns the stored users that the rehearsal of a file needs. A run that prunes users needs all users. Any
+ * other run needs the users that the file names, also as members of groups.
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
-  // A renamed organization has its new slug in the file and its old one in the database, so it is found by
-  // id.
+  // An organization with an id is found by the id. If the file renames the organization, the database still
+  // has the old slug.
   const ids = new Map(entries.organizations.map(({ value: { id, slug } }) => [slug, id]))
   const homeOf = (slug: string): string => ids.get(slug) ?? slug
   const users = entries.users.map(({ value }) => value)

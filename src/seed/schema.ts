@@ -42,8 +42,8 @@ const organization = z
   .meta({ description: 'Slug of an organization in this file or on the server.' })
 
 /**
- * A string, or the name of an environment variable that contains the string. The file thus need not contain
- * the secret.
+ * A secret, or the name of an environment variable that contains the secret. With a variable the file
+ * contains no secret.
  */
 const secret = (about: string) =>
   z
@@ -196,8 +196,8 @@ const IdentityProvider = z.discriminatedUnion(
 const listOf = <T extends z.ZodType>(entry: T) => z.array(entry, 'A list.').optional()
 
 /**
- * The entries that an instance should have. Omitted fields of a new entry get the defaults of the admin API;
- * those of an existing entry keep their values.
+ * The entries that an instance should have. In a new entry, omitted fields get the defaults of the admin API.
+ * In an existing entry, omitted fields keep their values.
  */
 export const Seed = z.strictObject(
   {
@@ -228,8 +228,8 @@ export const seedSections = [
 ] as const
 export type SeedSection = (typeof seedSections)[number]
 /**
- * The secret field of each section that has one. `{ env: NAME }` is allowed in these fields only, so that a
- * reviewer can read everything else in the file.
+ * The field of a section that contains a secret. `{ env: NAME }` is allowed in these fields only, so that a
+ * reviewer can read the values of all other fields in the file.
  */
 export const secretFields = {
   users: 'password',

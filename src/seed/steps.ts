@@ -10,7 +10,7 @@ export interface Change {
   fields?: string[]
 }
 
-/** Work on an entry that the file names, or on a stored entry to prune. */
+/** Work on one entry: an entry of the file, or a stored entry that is pruned. */
 export interface Step {
   path: string
   /** Resolves to the change, or to undefined when the entry is up to date. */

@@ -22,7 +22,6 @@ const roleNamed = prepared((q, { roles: t }) =>
     .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.name, placeholder('name')))),
 )
 
-/** Returns the role with this name in the organization. */
 export const findRoleNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -38,11 +37,9 @@ const userNamed = prepared((q, { users: t }) =>
     ),
 )
 
-/** Returns the user with this name in the organization. */
 export const findUserNamed = async (q: Queries, organization_id: OrganizationId, username: string) =>
   (await userNamed(q, { organization_id, name: foldIdentifier(username) }))[0]
 
-/** Returns the group with this name in the organization. */
 export const findGroupNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -75,7 +72,7 @@ export const allOrganizations = (q: Queries): Promise<Organization[]> => {
 
 /**
  * Lists all roles except the built-in roles. Every organization has the built-in roles, and they never
- * change. An export thus need not name them, and `--prune` must not delete them.
+ * change. An export therefore does not name them, and `--prune` must not delete them.
  */
 export const allRoles = (q: Queries): Promise<Role[]> => {
   const { roles: t } = q.tables
@@ -103,7 +100,7 @@ export const allGroups = (q: Queries): Promise<Group[]> => {
   return q.select().from(t).orderBy(t.created_at, t.id)
 }
 
-/** Lists the role names of all groups. */
+/** Lists the names of the roles of all groups. */
 export const rolesOfGroups = (q: Queries) => {
   const { group_roles: g, roles: r } = q.tables
   return q

@@ -17,7 +17,7 @@ import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Selects the sessions that match every field that is present. */
+/** Selects sessions. A session must match every field that is present. */
 export interface SessionFilter {
   session_id?: SessionId | undefined
   user_id?: UserId | undefined
@@ -40,8 +40,8 @@ export const isActive = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), gt(sessions.expires_at, now))
 
 /**
- * Condition for sessions that have expired but have not been ended yet. `due_at` is never later than
- * `expires_at`, so the index of `due_at` finds them.
+ * Condition for sessions that have expired but are not marked as ended. `due_at` is never later than
+ * `expires_at`, so the index of `due_at` finds these sessions.
  */
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
@@ -54,13 +54,14 @@ const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
   name === 'session_id' ? sessions.id : sessions[name]
 
 /**
- * Number of sessions that `sample` skips. Skipping 1,000 sessions costs less than a read by the wrong index.
+ * Number of sessions that `sample` skips. Skipping 1,000 sessions takes less time than a read by the wrong
+ * index.
  */
 const SAMPLE = 1000
 
 /**
- * Returns the id of the session that matches the filter's field `name` and has exactly SAMPLE newer sessions
- * with the same value. Returns '' when there are too few sessions.
+ * Selects the sessions that match the filter's field `name`, and returns the id of the one that has exactly
+ * `SAMPLE` newer sessions. Returns '' when there are too few sessions.
  */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables
@@ -76,19 +77,20 @@ const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise
 
 /**
  * Returns the field whose index finds the fewest sessions. If the filter names a client and an organization,
- * either of the two may have fewer: a client may have users of several organizations, and an organization has
+ * the field depends on the data: users of several organizations can use one client, and an organization has
  * several clients.
  */
 export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Indexed | undefined> => {
   const [first, second] = indexed.filter(name => filter[name] !== undefined)
   if (first !== 'client_id' || second === undefined) return first
-  // Both samples have SAMPLE newer sessions. The older sample thus belongs to the field with fewer sessions.
+  // Each sample has `SAMPLE` newer sessions that match its field. The older sample therefore belongs to the
+  // field with fewer sessions.
   return (await sample(q, filter, second)) < (await sample(q, filter, first)) ? second : first
 }
 
 /**
- * Returns the condition of one field. An undefined value adds no condition. An empty text, which a form may
- * send, adds a condition that matches no row: without that condition a revocation would sign everyone out.
+ * Returns the condition of one field. An undefined value adds no condition. An empty text, which a form can
+ * send, adds a condition that matches no row. Without this condition a revocation would sign everyone out.
  * `coalesce` keeps the query planner from choosing the index of a field other than `by`.
  */
 const equal = (
@@ -107,8 +109,8 @@ export const foundBy = (tables: Tables, filter: SessionFilter, by: Indexed | und
   and(isNull(tables.sessions.ended_at), by && equal(tables, filter, by, by))
 
 /**
- * True when the filter has conditions besides `by`. Each session that the index of `by` finds is then checked
- * against these conditions.
+ * True when the filter has conditions besides `by`. Each session that the index of `by` finds must then be
+ * compared with these conditions.
  */
 export const isCompared = (filter: SessionFilter, by: Indexed | undefined): boolean =>
   Object.entries(filter).some(([name, value]) => value !== undefined && name !== by)

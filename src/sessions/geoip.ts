@@ -7,8 +7,8 @@ import { isPlain } from '#src/lib/text.ts'
 const nowhere: Locate = () => ''
 
 /**
- * Opens the lookup of places by IP address. An unreadable file is logged once, and every place is then
- * unknown.
+ * Opens the file that gives the place of an IP address. If the file cannot be read, logs this once; every
+ * place is then unknown.
  */
 export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places => {
   const read = async (): Promise<Locate> => {
@@ -30,7 +30,7 @@ export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places =>
   }
 }
 
-/** Maximum size of a file in bytes, twice the size of commercial city files. */
+/** Maximum size of a file in bytes. Commercial city files have half of this size. */
 const MAX_BYTES = 1024 ** 3
 /**
  * Maximum number of values in one record, and maximum size of one text in bytes. MaxMind's records have up to
@@ -42,12 +42,12 @@ const MAX_TEXT_BYTES = 1_024
 const MAX_NAME_LENGTH = 128
 
 /**
- * Reads a file in MaxMind's format and tries sample addresses. A file is refused when the record of a sample
- * is damaged, or when samples have records but none of the records names a city or country. A look-up never
- * throws and decodes a bounded number of values, whatever the file contains.
+ * Reads a file in MaxMind's format and looks up sample addresses. A file is refused when the record of a
+ * sample is damaged. A file is also refused when samples have records, but no record names a city or country.
+ * For every file, a later look-up never throws and decodes a limited number of values.
  *
- * @throws Error when the file is refused or cannot be read. A message of this module completes a sentence
- * that begins with the name of the file.
+ * @throws Error when the file is refused or cannot be read. The messages of this module continue a sentence
+ *   that begins with the name of the file.
  */
 export const readPlaces = async (file: string): Promise<Locate> => {
   const { Reader, validate } = await import('maxmind')
@@ -75,7 +75,7 @@ const readBounded = async (file: string): Promise<Buffer> => {
 }
 
 /**
- * Private members of the library, used because the library has no limits of its own.
+ * Private members of the library. They are used because the library has no limits of its own.
  * test/sessions/maxmind-contract.test.ts verifies these members.
  */
 interface Decoder {
@@ -98,7 +98,8 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
     if (size > MAX_TEXT_BYTES) throw new RangeError('a text is too long')
     return decodeString(offset, size)
   }
-  // The library allocates as many members as the header states; 16 million would take 205 to 320 ms.
+  // The library allocates as many members as the header states. An allocation of 16 million members takes 205
+  // to 320 ms.
   decoder.decodeArray = (size, offset) => {
     if (size > left) throw new RangeError('a list is too long')
     return decodeArray(size, offset)
@@ -138,8 +139,8 @@ const describe = (record: object, locale: string): string => {
 }
 
 /**
- * Returns the name of a city or country. Returns undefined for data that is not in MaxMind's form, and for a
- * name that is missing, too long or not plain text.
+ * Returns the name of a city or country. Returns undefined when the data is not in MaxMind's format, or when
+ * the name is missing, too long or not plain text.
  */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined

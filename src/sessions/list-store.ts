@@ -24,8 +24,8 @@ import type { Session } from './store.ts'
 export type ListedSession = Session & { username: string }
 
 /**
- * Returns a session that has neither ended nor expired at `now` (ms); if `organization_id` is given, only a
- * session of that organization.
+ * Returns a session that has neither ended nor expired at `now` (ms). If `organization_id` is given, returns
+ * only a session of this organization.
  */
 export const findActiveSession = async (
   q: Queries,
@@ -87,7 +87,7 @@ interface Start {
 }
 
 /**
- * Reads the matching sessions in slices: calls `read` with the condition of each slice, until `read` returns
+ * Reads the matching sessions in slices. Calls `read` with the condition of each slice, until `read` returns
  * true or no slice is left. When an index finds exactly the matching sessions, there is only one slice.
  */
 const readSlices = async (
@@ -118,7 +118,7 @@ const readSlices = async (
   )
 }
 
-/** Returns active sessions in the order of their ids, which is the order in which they started. */
+/** Returns active sessions in the order of their ids. This is the order in which the sessions started. */
 export const listSessions = async (
   store: Store,
   { order, after, limit, ...list }: ListFilter & Start & { limit: number },
@@ -133,8 +133,8 @@ export const listSessions = async (
 }
 
 /**
- * Counts active sessions. With a filter, counting stops at `most` + 1. Without a filter, the number comes
- * from the counters.
+ * Counts active sessions. With a filter, the count stops at `most` + 1. Without a filter, the number comes
+ * from stored counters.
  */
 export const countSessions = async (store: Store, list: ListFilter, most: number): Promise<number> => {
   const { within, now, ...filter } = list
@@ -176,12 +176,15 @@ const countAllSessions = async (
 }
 
 /**
- * Maximum number of sessions in a list without pages, the same as on a page of the admin API (`listQuery`).
- * Older sessions are left out.
+ * Maximum number of sessions in a list without pages. A page of the admin API has the same limit
+ * (`listQuery`). Older sessions are omitted.
  */
 const MAX_LISTED = 100
 
-/** Returns the newest active sessions of a user, at most `MAX_LISTED`, with the names of the clients. */
+/**
+ * Returns the newest active sessions of a user with the names of the clients. Returns at most `MAX_LISTED`
+ * sessions.
+ */
 export const listUserSessions = async (q: Queries, user_id: UserId, now: number) => {
   const { sessions, clients, dynamic_clients } = q.tables
   const rows = await q

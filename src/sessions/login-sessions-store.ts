@@ -3,7 +3,7 @@ import type { LoginId, SessionId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
-/** Condition that a code of the login has started or extended the session since the user signed in. */
+/** Condition that a code of the login started or extended the session after the user had signed in. */
 const shows = ({ logins, sessions }: Pick<Tables, 'logins' | 'sessions'>) =>
   or(
     gte(sessions.started_at, logins.signed_in_at),
@@ -30,14 +30,15 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
 )
 
 /**
- * True when no event shows the login: the login itself was not recorded, and no client has exchanged a code
- * of the login since the user signed in.
+ * True when no audit event shows the login. In this case the login has no event of its own, and no client has
+ * exchanged a code of the login since the user signed in.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0
 
 /**
- * Returns the logins that have no event of their own but are recorded by the event of one of these sessions.
+ * Returns the logins that have no audit event of their own, but that the event of one of these sessions
+ * shows.
  */
 export const listShownBy = async (q: Queries, session_ids: SessionId[]): Promise<LoginId[]> => {
   const { logins, sessions } = q.tables

@@ -41,7 +41,9 @@ const columnsOf = ({ logins, users, organizations }: Tables) => ({
 const isCurrent = ({ logins }: Tables) =>
   and(eq(logins.browser_hash, placeholder('browser_hash')), gt(logins.expires_at, placeholder('now')))
 
-/** The latest login first, because an authorization request uses the first (protocol/oauth/next-step.ts). */
+/**
+ * The latest login is first, because an authorization request uses the first (protocol/oauth/next-step.ts).
+ */
 const latestFirst = ({ logins }: Tables) => [desc(logins.signed_in_at), desc(logins.id)]
 
 const selectLogins = prepared((q, tables) =>
@@ -54,10 +56,10 @@ const selectLogins = prepared((q, tables) =>
     .orderBy(...latestFirst(tables)),
 )
 
-/** A login with the columns of its user and organization that pages and the next step need. */
+/** A login, with the columns of its user and organization that pages and the next step need. */
 export type Login = Awaited<ReturnType<typeof findLogins>>[number]
 
-/** Returns the unexpired logins of a browser, the latest first, including those of disabled users. */
+/** Returns the unexpired logins of a browser, the latest first. Includes logins of disabled users. */
 export const findLogins = (q: Queries, browser_hash: SecretHash, now: number) =>
   selectLogins(q, { browser_hash, now })
 
@@ -90,9 +92,9 @@ export type LoginAtClient = Login & {
 }
 
 /**
- * Returns the unexpired logins of a browser, as `findLogins` does, with the user's factors and consent to
- * `client_id`. A consent that was given before `since` (ms) is left out. One statement reads logins, factors
- * and consents, because on PostgreSQL each statement is a round trip.
+ * Returns the unexpired logins of a browser (see `findLogins`) with the factors of each user and the user's
+ * consent for `client_id`. A consent that was given before `since` (ms) is omitted. One statement reads
+ * logins, factors and consents, because on PostgreSQL each statement is a round trip.
  */
 export const findLoginsAtClient = async (
   q: Queries,
@@ -136,9 +138,9 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings. Returns undefined when the
- * login has ended, the user was disabled or the code was revoked. Each of these may happen in the 60 seconds
- * for which a code is valid. Returns `burnt` when the code was used up without beginning a session. One
- * statement reads the user and the code, which saves a query at each exchange of a code.
+ * login has ended, the user is disabled or the code is revoked; this can happen in the 60 seconds for which a
+ * code is valid. Returns `burnt` when the code was used up but started no session. One statement reads the
+ * user and the code, which saves a query at each exchange of a code.
  *
  * @param sent the code as the client sent it
  */
@@ -148,7 +150,7 @@ export const findSubject = (q: Queries, code: AuthorizationCode, sent: string) =
     return subject.burnt_at === null ? subject : 'burnt'
   })
 
-/** Marks logins that now have an event in the audit log. */
+/** Marks logins as recorded by an event in the audit log. */
 export const setRecorded = async (tx: Transaction, ids: LoginId[], recorded_at: number): Promise<void> => {
   const { logins } = tx.tables
   await tx.update(logins).set({ recorded_at }).where(inArray(logins.id, ids))
@@ -165,9 +167,8 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
 }
 
 /**
- * Maximum number of logins of a user; the latest logins are kept. A program that signs in without cookies
- * adds a login each time. Pages, a sign-out everywhere and the download of the user's data read all logins of
- * a user.
+ * Maximum number of logins of a user. The latest logins are kept. Pages and other parts read all logins of a
+ * user, and a program that keeps no cookies adds a login at each sign-in.
  */
 const MAX_LOGINS = 500
 
@@ -183,10 +184,7 @@ export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<
   })
 }
 
-/**
- * Renews the login that the user has in this browser and returns its id; undefined when there is no such
- * login.
- */
+/** Renews the user's login in this browser and returns its id. Returns undefined when there is none. */
 export const renewLogin = async (
   tx: Transaction,
   { id: _, created_at: __, ...login }: NewLoginRow,
@@ -200,7 +198,7 @@ export const renewLogin = async (
   return renewed?.id
 }
 
-/** Sets `acr` and `amr` of a login. Returns false when this browser no longer has the login. */
+/** Sets `acr` and `amr` of a login. Returns false when the browser no longer has the login. */
 export const raiseLogin = async (
   tx: Transaction,
   {
@@ -229,8 +227,8 @@ export const moveLogins = async (
 }
 
 /**
- * Ends logins and returns the ids of those that had not ended yet. Sessions that came from the logins are
- * unchanged.
+ * Ends logins and returns the ids of the logins that had not ended before. Sessions that came from the logins
+ * continue.
  */
 export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<LoginId[]> => {
   const { logins } = tx.tables
@@ -239,8 +237,8 @@ export const endLogins = async (tx: Transaction, login_ids: LoginId[]): Promise<
 }
 
 /**
- * Ends the user's logins except `except_login_id`; if `organization_id` is given, only those in that
- * organization. Returns the number of ended logins.
+ * Ends the user's logins except `except_login_id`. If `organization_id` is given, ends only the logins in
+ * this organization. Returns the number of ended logins.
  */
 export const endUserLogins = async (
   tx: Transaction,
@@ -262,10 +260,7 @@ export const endUserLogins = async (
   return ended.length
 }
 
-/**
- * Revokes the user's unredeemed codes, limited by the filters that are present; codes of the login
- * `except_login_id` stay valid.
- */
+/** Revokes the user's unredeemed codes that match the filters. Codes of `except_login_id` stay valid. */
 export const revokeCodes = async (
   tx: Transaction,
   {

@@ -12,19 +12,19 @@ interface NewLogin {
   acr: string
   amr: string[]
   client_info: ClientInfo
-  /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
+  /** Time of the authentication in milliseconds. Default: now. The value 0 means that the time is unknown. */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds: now by default. A login that replaces another gets the start of the
-   * replaced login.
+   * Start of the login in milliseconds. Default: now. A login that replaces another login gets the start of
+   * the replaced login.
    */
   signed_in_at?: number | undefined
   expires_at: number
 }
 
 /**
- * Starts a login of an authenticated user in a browser. If the user already has a login in this browser, that
- * login is renewed. A later logout thus finds every session that came from this login.
+ * Starts a login of an authenticated user in a browser. If the user already has a login in this browser,
+ * renews this login and keeps its id. A later logout thus finds the sessions from before the renewal too.
  */
 export const startLogin = async (
   context: Core,
@@ -37,8 +37,8 @@ export const startLogin = async (
     id: newId('login', now),
     auth_time: auth_time ?? now,
     signed_in_at: signed_in_at ?? now,
-    // A login that replaces another, such as after a change of password, needs no event: the user has not
-    // signed in again.
+    // A login that replaces another login, for example after a change of the password, needs no event,
+    // because the user has not signed in again.
     recorded_at: signed_in_at === undefined ? null : now,
     ip_address: client_info.ip_address,
     user_agent: client_info.user_agent,

@@ -22,8 +22,8 @@ import {
 } from './logout-store.ts'
 
 /**
- * Lifetime of a logout token in seconds: two minutes at most, as
- * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken recommends.
+ * Lifetime of a logout token in seconds. The standard recommends at most two minutes:
+ * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken
  */
 const TOKEN_LIFETIME = 120
 /**
@@ -36,7 +36,7 @@ const KEPT = 6 * DAY
  * Later retries reach an application that was down for some time.
  */
 const PAUSES = { first: 5 * SECOND, factor: 2, longest: 10 * MINUTE }
-/** Maximum bytes of an application's answer. The body is read to complete the call, and is not used. */
+/** Maximum bytes of an application's answer. The body is read only to complete the call. */
 const ANSWER = 16 * 1024
 
 interface Outcome {
@@ -75,8 +75,8 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 }
 
 /**
- * Attempts one logout. Status 400 ends the logout, because the application has refused the token. After any
- * other failure the logout is tried again until it expires.
+ * Attempts one logout. Status 400 is final, because the application has refused the token. After any other
+ * failure the logout is attempted again until it expires.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, organization_id, uri, attempts, expires_at } = logout
@@ -97,8 +97,8 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
-  // A call to an application that does not answer takes seconds, so each organization gets only a few calls
-  // at a time.
+  // A call to an application that does not answer takes seconds. Each organization therefore gets only a few
+  // calls at a time.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE,
@@ -113,6 +113,7 @@ const queue: Queue<LogoutRow> = {
 export const deliverLogouts = (context: Context): Promise<number> => deliverDue(context, queue)
 
 /**
- * Delivers new logouts at once and failed ones when they are due. Returns a function that stops the delivery.
+ * Delivers new logouts at once, and failed logouts when they are due. Returns a function that stops the
+ * delivery.
  */
 export const startLogoutDelivery = (context: Context): Stop => startDelivery(context, queue)

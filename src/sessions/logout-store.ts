@@ -10,9 +10,14 @@ import type { Session } from './store.ts'
 
 export type LogoutRow = Tables['logouts']['$inferSelect']
 
-/** Milliseconds after which an undelivered logout is given up. An application may be down for a weekend. */
+/**
+ * Milliseconds after which an undelivered logout is given up. The time lets an application be down for a
+ * weekend.
+ */
 const DELIVER_WITHIN = 2 * DAY
-/** Number of rows in one INSERT: PostgreSQL and SQLite limit the parameters of a statement. */
+/**
+ * Maximum number of rows in one INSERT. PostgreSQL and SQLite limit the number of parameters of a statement.
+ */
 const ROWS = 500
 
 const targetsOf = async (
@@ -60,15 +65,15 @@ const selectHead = prepared((q, { logouts }) =>
 )
 
 /**
- * Returns the `number` of the oldest waiting logout of a client. Only this logout is sent and the others
- * wait, so that an application that is down gets one call at a time.
+ * Returns the `number` of the oldest undelivered logout of a client. Only this logout is sent, so that an
+ * application that is down gets one call at a time.
  */
 const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
   (await selectHead(q, { client_id }))[0]?.number
 
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI. Runs in the write that
- * ends the sessions. Expired sessions are reported only to clients with `backchannel_logout_on_expiry`,
+ * ends the sessions. An expired session is reported only to a client with `backchannel_logout_on_expiry`,
  * because nobody has signed out.
  */
 export const enqueueLogouts = async (
@@ -94,7 +99,7 @@ export const enqueueLogouts = async (
   if (rows.length > 0) tx.changed('logouts')
 }
 
-/** Returns the due logouts, the longest waiting first, without those of the `busy` organizations. */
+/** Returns the due logouts, the longest due first. Logouts of the `busy` organizations are omitted. */
 export const listDueLogouts = (
   q: Queries,
   now: number,
@@ -110,7 +115,7 @@ export const listDueLogouts = (
     .limit(limit)
 }
 
-/** Returns the slug of an organization; undefined when it is deleted. */
+/** Returns the slug of an organization. Returns undefined when the organization is deleted. */
 export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | undefined> => {
   const { organizations } = q.tables
   const [row] = await q
@@ -121,8 +126,8 @@ export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | u
 }
 
 /**
- * Claims a due logout for one sender by postponing its next attempt. Returns false when another sender was
- * faster.
+ * Claims a due logout for one sender: postpones the next attempt of the logout. Returns false when another
+ * sender has claimed it first.
  */
 export const claimLogout = async (
   tx: Transaction,
@@ -153,8 +158,8 @@ export const releaseLogouts = async (tx: Transaction, now: number, ranges: Range
 type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>
 
 /**
- * Stores a failed attempt and the time of the next one, unless another sender has claimed the logout in the
- * meantime.
+ * Stores a failed attempt and the time of the next attempt. Changes nothing when another sender has claimed
+ * the logout in the meantime.
  */
 export const postponeLogout = async (
   tx: Transaction,
@@ -186,9 +191,9 @@ export const endLogout = async (
 }
 
 /**
- * Moves the waiting logouts of a client to its new address and makes the first one due. Without a new address
- * the logouts end. If a logout kept a wrong address, all later logouts of the client would wait until this
- * logout expires.
+ * Gives the undelivered logouts of a client its new address and makes the first of them due. If the client
+ * has no address any more, the logouts end. If a logout kept a wrong address, all later logouts of the client
+ * would wait until this logout expires.
  */
 export const redirectLogouts = async (
   tx: Transaction,

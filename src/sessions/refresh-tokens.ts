@@ -7,10 +7,10 @@ import { findRefreshable, refreshSession } from './store.ts'
 
 /**
  * A refresh token is the id of its session, 256 secret bits and a MAC (tag), in base64url (86 characters).
- * The secret bits of the first token are random; those of a later token are derived from the token before it.
- * The session's row keeps the hash of the current token. The replay of a used token usually ends the session
- * (oauth/grants/refresh-token.ts). The tag distinguishes a used token from a forged one. Without the tag
- * anyone could end a session, because ids of sessions are not secret.
+ * The first token has random secret bits. The secret bits of each later token are derived from the token
+ * before it. The session's row keeps the hash of the current token. The replay of a used token usually ends
+ * the session (oauth/grants/refresh-token.ts). The tag distinguishes a used token from a forged token.
+ * Without the tag anyone could end a session with a forged token, because ids of sessions are not secret.
  */
 const ID = 16
 const SECRET = 32
@@ -25,7 +25,7 @@ const compose = (context: Core, session_id: SessionId, secret: Uint8Array): Secr
   return Buffer.concat([named, tagOf(context, named)]).toString('base64url') as Secret
 }
 
-/** Returns the session id in a current or used token; undefined for a text without a valid tag. */
+/** Returns the session id in a current or used token. Returns undefined for a text without a valid tag. */
 const sessionOf = (context: Core, token: string): SessionId | undefined => {
   if (token.length !== LENGTH) return undefined
   const bytes = Buffer.from(token, 'base64url')
@@ -39,14 +39,14 @@ const sessionOf = (context: Core, token: string): SessionId | undefined => {
 export const newRefreshToken = (context: Core, session_id: SessionId): Secret =>
   compose(context, session_id, randomOctets(SECRET))
 
-/** The session and user of a refresh token. `is_used` is true when the token is not the current one. */
+/** The session and user of a refresh token. `is_used` is true when the session has a newer token. */
 export type RefreshGrant = Exclude<Awaited<ReturnType<typeof findRefreshGrant>>, 'gone' | undefined>
 
 /**
- * Returns the grant of a token in any state: the caller checks for used tokens, ended or expired sessions and
- * disabled users. Returns undefined for a text that this server did not issue as a refresh token, and `gone`
- * for a token whose session is deleted, for example because it ended long ago. A client that presents such a
- * token has guessed nothing.
+ * Returns the grant of a token in any state. The caller must refuse used tokens, ended or expired sessions,
+ * and disabled users. Returns undefined for a text that this server did not issue as a refresh token. Returns
+ * `gone` for a token whose session is deleted, for example because the session ended long ago. A client with
+ * such a token has not guessed it.
  */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
@@ -58,8 +58,9 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 }
 
 /**
- * Derives the successor of a token. When a response was lost, the same successor is derived again
- * (`refresh_token_reuse_window`), so only its hash has to be stored.
+ * Derives the successor of a token. The successor is always the same: if the client has lost a response, the
+ * successor is derived again (`refresh_token_reuse_window`). Only the hash of the successor is therefore
+ * stored.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
   const secret = context.master.hmac('refresh').update(`${session_id}\0${token}`).digest()
@@ -67,8 +68,8 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
 }
 
 /**
- * Returns the successor of a used token if the successor itself is unused. If the successor was used, the
- * client has received it, and a request with the earlier token may come from an attacker.
+ * Returns the successor of a used token if the successor is unused. If the successor was used, the client has
+ * received it, and a request with the earlier token possibly comes from an attacker.
  */
 export const findUnusedSuccessor = (
   context: Core,
@@ -81,8 +82,8 @@ export const findUnusedSuccessor = (
 
 /**
  * Consumes a token: its session gets the successor and the new `expires_at`. Returns the successor. Returns
- * undefined when the token was used before, for example by a concurrent request, or when the session has
- * ended.
+ * undefined when the session has ended, or when the token was used before, for example by a concurrent
+ * request.
  */
 export const rotateRefreshToken = async (
   context: Core,

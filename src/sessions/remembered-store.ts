@@ -8,8 +8,8 @@ import type { Tables } from '#src/storage/tables.ts'
 export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
 
 /**
- * Maximum number of remembered browsers of a user; the latest are kept. A person has a few devices with a few
- * browsers.
+ * Maximum number of remembered browsers of a user. The latest browsers are kept. A person has a few devices
+ * with a few browsers.
  */
 const MAX_REMEMBERED = 20
 
@@ -49,7 +49,7 @@ export const moveRemembered = async (tx: Transaction, from: SecretHash, to: Secr
 }
 
 /**
- * Stores a remembered browser. An earlier row of the user for the same cookie is replaced. Keeps the latest
+ * Stores a remembered browser. Replaces an earlier row of the user for the same cookie. Keeps the latest
  * `MAX_REMEMBERED` rows of the user.
  */
 export const insertRemembered = async (tx: Transaction, browser: RememberedBrowser): Promise<void> => {
@@ -67,7 +67,10 @@ export const insertRemembered = async (tx: Transaction, browser: RememberedBrows
   })
 }
 
-/** Forgets one browser or all browsers of a user. Returns the forgotten ones. */
+/**
+ * Removes the remembered browser with this `id`, or all remembered browsers of the user. Returns the removed
+ * browsers.
+ */
 export const removeRemembered = async (
   tx: Transaction,
   user_id: UserId,
@@ -85,7 +88,10 @@ export const removeRemembered = async (
     .returning()
 }
 
-/** Forgets up to `limit` browsers of an organization's users. Returns the number of forgotten browsers. */
+/**
+ * Removes up to `limit` remembered browsers of an organization's users. Returns the number of removed
+ * browsers.
+ */
 export const removeRememberedOf = (
   tx: Transaction,
   organization_id: OrganizationId,

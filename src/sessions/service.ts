@@ -40,12 +40,13 @@ export const sessionCreated = ({ email, ...session }: NewSession & { email: stri
 /**
  * Revokes the active sessions that match the filter, at most `limit`. Returns their number.
  *
- * - Their refresh tokens and access tokens become invalid, and the logins of the sessions end.
- * - A filter by user, login or session also invalidates access tokens of sessions that had ended before.
- * - A filter by user, without session or login, also revokes the user's unredeemed codes (only those of
- * `client_id` if the filter has one).
+ * - The refresh tokens and access tokens of the sessions become invalid, and the logins of the sessions end.
+ * - With a filter by user, login or session, access tokens of sessions that had ended before become invalid
+ *   too.
+ * - With a filter by user that names no session and no login, the user's unredeemed codes are revoked too. If
+ *   this filter has a `client_id`, only the codes for this client are revoked.
  *
- * `revokeUser` ends the user's logins and pending links as well.
+ * `revokeUser` also ends the user's logins and pending links.
  */
 export const revokeSessions = async (
   context: Core,
@@ -62,7 +63,7 @@ export const revokeSessions = async (
   return ended.length
 }
 
-/** Revokes sessions as `revokeSessions` does, but keeps logins and codes. Returns the revoked sessions. */
+/** Does the same as `revokeSessions`, but keeps logins and codes. Returns the revoked sessions. */
 export const revokeSessionsAlone = async (
   context: Core,
   tx: Transaction,
@@ -79,17 +80,17 @@ export const revokeSessionsAlone = async (
 }
 
 /**
- * Maximum number of sessions that one write of `revokeMost` ends. Other writes wait for that write; on SQLite
- * all requests wait.
+ * Maximum number of sessions that one write of `revokeMost` ends. During this write other writes wait. On
+ * SQLite all requests wait.
  */
 const PORTION = 500
 
 /**
- * Revokes sessions that match the filter until the remaining sessions fit into one write. It makes several
- * writes, and other requests run between them. It is called before a write that has to revoke all sessions
- * together with another change, because a program can begin thousands of sessions of one user. Logins, codes
- * and links are kept. Sessions that begin meanwhile are left to the later write. If `revokeMost` revoked them
- * too, a program that keeps beginning sessions could delay that write for ever.
+ * Revokes sessions that match the filter until the remaining sessions fit into one write. A program can start
+ * thousands of sessions of one user. This function is therefore called before a write that must revoke all
+ * sessions together with another change. It makes several writes, and other requests run between these
+ * writes. Logins, codes and links are kept. Sessions that start during this work are left to the later write.
+ * Otherwise a program that keeps starting sessions could delay the later write for ever.
  */
 export const revokeMost = async (context: Core, filter: SessionFilter, by: RevokedBy): Promise<void> => {
   const { store, clock } = context
@@ -118,7 +119,7 @@ const recordRevoked = (context: Core, tx: Transaction, session: Session, by: Rev
     subject_id: session.user_id,
   })
 
-/** Revokes one session as {@link revokeSessions} does. */
+/** Revokes one session by {@link revokeSessions}. */
 export const revokeSession = async (
   context: Core,
   tx: Transaction,
@@ -129,9 +130,9 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions. Their logins continue, and their access tokens stay valid until they expire or the user is
- * deleted or disabled. /oauth/revoke and the deletion of clients and users end sessions in this way, because
- * these calls are no sign of a stolen token or login.
+ * Ends sessions. Their logins continue. Their access tokens stay valid until the tokens expire or the user is
+ * deleted or disabled. /oauth/revoke and the deletion of a client or user call this function, because they
+ * are no sign of a stolen token or login.
  */
 export const releaseSessions = async (
   context: Core,
@@ -146,8 +147,8 @@ export const releaseSessions = async (
 }
 
 /**
- * Ends expired sessions, at most `limit`, and records an event for each. Returns the number of due sessions
- * that were handled: those that were ended, and those that had been extended.
+ * Looks at due sessions, at most `limit`: ends the expired sessions, records an event for each, and postpones
+ * the extended sessions. Returns the number of ended and postponed sessions.
  */
 export const expireDueSessions = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const now = context.clock.now()
@@ -167,7 +168,7 @@ export const expireDueSessions = async (context: Core, tx: Transaction, limit: n
   return postponed + expired.length
 }
 
-/** A login and its user, as `logOut` needs them. */
+/** The facts about a login and its user that `logOut` needs. */
 export interface LoggedIn {
   id: LoginId
   user_id: UserId
@@ -175,7 +176,9 @@ export interface LoggedIn {
   organization_id: OrganizationId
 }
 
-/** Revokes sessions of the logins as {@link revokeMost} does, before the write that calls {@link logOut}. */
+/**
+ * Revokes sessions of the logins by {@link revokeMost}. Call it before the write that calls {@link logOut}.
+ */
 export const beginLogOut = async (
   context: Core,
   logins: readonly Pick<LoggedIn, 'id' | 'user_id' | 'email'>[],
@@ -187,7 +190,8 @@ export const beginLogOut = async (
 
 /**
  * Ends logins and every session that came from them. A person who signs out on a shared computer expects to
- * be signed out of each application. Records the logout of each login that has not ended since it was read.
+ * be signed out of each application. Records the logout of each login, except logins that another request has
+ * ended in the meantime.
  */
 export const logOut = async (
   context: Core,

@@ -42,10 +42,10 @@ const insertSession = counting(
 )
 
 /**
- * Inserts a session and returns true, or false when its id is taken. The caller decides the lifetime of the
- * session (oauth/grants/authorization-code.ts). No SELECT looks for the id first. On PostgreSQL a SELECT of
- * an absent id would conflict with every session that begins at the same time, because their ids share an
- * index page.
+ * Inserts a session and returns true. Returns false when a session with the id exists. The caller decides the
+ * lifetime of the session (oauth/grants/authorization-code.ts). No SELECT looks for the id first. On
+ * PostgreSQL a SELECT of an absent id would conflict with every session that starts at the same time, because
+ * the ids of these sessions share an index page.
  */
 export const createSession = (tx: Transaction, session: NewSession): Promise<boolean> =>
   insertSession(tx, { resources: null, ...session }).then(inserted => inserted > 0)
@@ -80,8 +80,8 @@ const selectHolder = prepared((q, { sessions, users }) =>
 export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 
 /**
- * Returns the user of an access token; undefined when the token is revoked, or the user is deleted or
- * disabled.
+ * Returns the user of an access token. Returns undefined when the token is revoked, or when the user is
+ * deleted or disabled.
  */
 export const findHolder = (q: Queries, token: { session_id: SessionId; user_id: UserId }) =>
   selectHolder(q, token).then(([holder]) => holder)
@@ -140,7 +140,7 @@ const rotate = counting(
 
 /**
  * Replaces the refresh token of a session and extends the session. Returns false when a concurrent request
- * has replaced the token, or the session has ended.
+ * has replaced the token, or when the session has ended.
  */
 export const refreshSession = async (
   tx: Transaction,
@@ -149,8 +149,8 @@ export const refreshSession = async (
 ): Promise<boolean> => {
   const rotated = await rotate(tx, { session_id: id, ...change })
   if (rotated !== 1) return false
-  // The statement above does not set `due_at`, because an UPDATE of this column writes its index, even when
-  // the value stays the same.
+  // The statement above does not set `due_at`, because an UPDATE that sets this column writes to the index of
+  // the column, even when the value stays the same.
   const { sessions } = tx.tables
   if (change.expires_at < due_at)
     await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, id))
@@ -158,9 +158,9 @@ export const refreshSession = async (
 }
 
 /**
- * Extends a session of the login at the client: the newest active session that has the same scopes and no
- * APIs. The session then ends `lifetime` ms from `now`, at the latest at `ends_by`. Returns the former state
- * of the session; undefined when there is no such session.
+ * Extends the login's newest active session at the client that has the same scopes and no APIs. The session
+ * now ends `lifetime` ms after `now`, but never later than `ends_by`. Returns the former state of the
+ * session. Returns undefined when the login has no such session.
  */
 export const extendSession = async (
   tx: Transaction,
@@ -185,7 +185,8 @@ export const extendSession = async (
     .limit(1)
   if (!found) return undefined
   const expires_at = Math.min(now + lifetime, found.ends_by ?? Number.POSITIVE_INFINITY)
-  // The sweep reads the new times at `due_at` and then moves it, so this write leaves it unchanged.
+  // This write leaves `due_at` unchanged. When the session is due, the sweep reads `expires_at` and corrects
+  // `due_at`.
   await tx.update(sessions).set({ last_active_at: now, expires_at }).where(eq(sessions.id, found.id))
   return found
 }
@@ -208,13 +209,13 @@ export const endSessions = async (
     .set({ ended_at: now, tokens_valid_until: now })
     .where(inArray(sessions.id, active))
     .returning()
-  // The engine returns rows in any order, but events are recorded in the order in which the sessions started.
+  // The engine returns rows in any order. Events are recorded in the order in which the sessions started.
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 /**
- * Invalidates the access tokens of all matching sessions: active, ended and expired ones. The tokens of a
- * session that `closeSessions` has ended could otherwise still be used.
+ * Invalidates the access tokens of all matching sessions, whether active, ended or expired. Otherwise the
+ * tokens of a session that `closeSessions` has ended could still be used.
  */
 export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: number): Promise<void> => {
   const { sessions } = tx.tables
@@ -224,7 +225,10 @@ export const refuseTokens = async (tx: Transaction, filter: SessionFilter, now: 
     .where(and(matching(tx.tables, filter, await narrowest(tx, filter)), isNull(sessions.tokens_valid_until)))
 }
 
-/** Ends the matching active sessions, at most `limit`; their access tokens stay valid until they expire. */
+/**
+ * Ends the matching active sessions, at most `limit`. Access tokens of these sessions stay valid until they
+ * expire.
+ */
 export const closeSessions = async (
   tx: Transaction,
   filter: SessionFilter,
@@ -241,8 +245,8 @@ export const closeSessions = async (
 }
 
 /**
- * Looks at the first `limit` sessions that are due and have not ended, and sets `due_at` to `expires_at` for
- * those that have been extended beyond `now`. Returns the number of extended sessions.
+ * Looks at the first `limit` sessions that are due and have not ended. Sets `due_at` to `expires_at` for each
+ * of these sessions that now expires after `now`. Returns the number of changed sessions.
  */
 export const postponeSessions = async (tx: Transaction, now: number, limit: number): Promise<number> => {
   const { sessions } = tx.tables
@@ -261,8 +265,8 @@ export const postponeSessions = async (tx: Transaction, now: number, limit: numb
 }
 
 /**
- * Ends expired sessions; `ended_at` becomes the time of their expiry. Each session is returned by exactly one
- * call.
+ * Ends expired sessions and returns them. `ended_at` becomes the time at which the session expired. Each
+ * session is returned by exactly one call.
  */
 export const expireSessions = (tx: Transaction, now: number, limit: number): Promise<Session[]> => {
   const { sessions } = tx.tables
@@ -286,7 +290,6 @@ export const listEnded = async (q: Queries, ended_before: number, limit: number)
   return found.map(({ id }) => id)
 }
 
-/** Removes sessions. */
 export const removeSessions = async (tx: Transaction, ids: SessionId[]): Promise<void> => {
   const { sessions } = tx.tables
   await tx.delete(sessions).where(inArray(sessions.id, ids))

@@ -22,7 +22,7 @@ import { chargeBrowser } from './known-browsers.ts'
 
 const gone = (): PageError => new PageError('link', 410)
 
-/** An invitation that may be accepted. */
+/** An open invitation, with its organization. */
 export interface Found {
   invitation: Invitation
   organization: Organization
@@ -31,8 +31,8 @@ export interface Found {
 }
 
 /**
- * Returns the open invitation with this `link_hash`. An invitation is refused when `judgeAcceptance` finds an
- * obstacle, and a registration also when the address may no longer register.
+ * Returns the open invitation with this `link_hash`. Refuses an invitation when `judgeAcceptance` finds an
+ * obstacle. Also refuses a registration when the address is no longer allowed to register.
  *
  * @throws PageError 410
  */
@@ -48,19 +48,19 @@ export const findInvited = async (context: Context, q: Queries, link_hash: Secre
 }
 
 /**
- * Replaces a 403 by a 410, and throws any other error unchanged. A 403 means that the creator of the
- * invitation lacks permissions; the 410 tells the person that the link no longer works.
+ * Throws a 410 in place of a 403, and any other error unchanged. A 403 means that the creator of the
+ * invitation lacks permissions. The 410 says to the invited person that the link no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error
 }
 
-/** Changes made in the write that stores the user. */
+/** Further changes that are made in the write that stores the user. */
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
  * Counts the hash of a password against the limits of the caller. The link stays valid when the form is
- * refused, so without a limit the form could be submitted any number of times.
+ * refused. Without a limit the form could therefore be submitted any number of times.
  */
 const chargeHash = async (
   context: Context,
@@ -71,7 +71,10 @@ const chargeHash = async (
   if (password !== undefined) await chargeBrowser(context, call, { organization_id, kind: 'hash' })
 }
 
-/** Creates the user of an invitation, if the creator of the invitation may still grant its roles. */
+/**
+ * Creates the user of an invitation. The creator of the invitation must still have the permission to grant
+ * its roles.
+ */
 export const createInvited = async (
   context: Context,
   call: Call,
@@ -88,9 +91,9 @@ export const createInvited = async (
     ...values,
     id: user_id,
     organization_id: organization.id,
-    // An administrator's invitation is already an approval; only a registration waits for approval.
+    // An administrator's invitation is already an approval. Only a registration needs one.
     enabled: !(invitation.is_registration && needsApproval(organization)),
-    // The link of a mail reached the person at this address, which verifies the address.
+    // A person who has the link from the mail can read the mail of this address. This verifies the address.
     email_verified: invitation.delivery === 'mail',
     roles: known.map(({ name }) => name),
     attributes: {},
@@ -101,8 +104,8 @@ export const createInvited = async (
 }
 
 /**
- * Sets the password of the user who was created with the invitation, then runs `also` in the same write.
- * Without a password, `also` adds another credential.
+ * Sets the password of the user who was created with the invitation. Runs `also` in the same write. If there
+ * is no password, `also` adds another credential.
  */
 export const completeUser = async (
   context: Context,
@@ -139,8 +142,8 @@ export const completeUser = async (
 }
 
 /**
- * Uses up the invitation in the write that stores its user, and adds the user to the groups of the
- * invitation.
+ * Uses up the invitation and adds the user to the groups of the invitation. Runs in the write that stores the
+ * user.
  */
 export const useUp = async (
   context: Context,
@@ -152,9 +155,9 @@ export const useUp = async (
   if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
   if (invitation.is_registration) {
     const organization = await readOrganization(tx, invitation.organization_id)
-    // The policy may have changed since the form was read. A user must not skip an approval that is now
-    // required, and must not wait for an approval that is no longer required. The write is rolled back, so
-    // the link shows the new form.
+    // The policy has possibly changed since the form was read. A user must not skip an approval that is now
+    // required, and must not wait for an approval that is no longer required. The error rolls the write back,
+    // so that the link then shows the new form.
     if (!organization || needsApproval(organization) === user.enabled) throw gone()
     if (!mayRegister(context, organization, user.email)) throw gone()
     return recordRegistration(context, tx, user, call)

@@ -13,8 +13,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
 /**
- * Digits of a code. Six digits are common and quickly typed. A code allows only five tries, so a guess is
- * unlikely to succeed.
+ * Number of digits of a code. Six digits are common and quickly typed. A code allows only five attempts, so a
+ * guess is unlikely to succeed.
  */
 const DIGITS = 6
 /**
@@ -23,9 +23,9 @@ const DIGITS = 6
 export const CODE_LIFETIME = 10 * MINUTE
 
 /**
- * Limit of codes for one mailbox, counted over all organizations: a mailbox that gets more is probably being
- * flooded. Codes that the user's known browsers request are counted separately, by organization, so strangers
- * cannot use up the limit of these browsers.
+ * Limit of codes for one mailbox, counted over all organizations. If more codes are requested, somebody is
+ * probably flooding the mailbox. Codes that a known browser of the user requests are counted separately for
+ * each organization, so that strangers cannot use up this count.
  */
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
@@ -36,13 +36,14 @@ const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 *
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')
 
-/** True when the organization offers codes by mail to this user. The user's own setting is not considered. */
+/** True when the organization offers codes by mail to this user. The setting of the user has no influence. */
 export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
   const policy = organization ? settingsOf(organization).email_code : 'off'
   if (policy === 'off' || !user.enabled || !user.email_verified) return false
   if (policy === 'all') return true
-  // With the policy `users` a mailbox alone cannot open the account of an administrator.
+  // The policy `users` offers no codes to administrators, so that access to a mailbox does not open the
+  // account of an administrator.
   const held = permissionsOf(await effectiveRoles(q, user.id))
   return [...held].every(permission => permission.startsWith('profile:'))
 }
@@ -51,9 +52,10 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
   user.email_code && (await isOfferedCode(q, user))
 
 /**
- * Creates the code of a user for a request; an earlier code becomes invalid. Returns undefined when the user
- * may not use a code, or the mailbox has had too many codes. `is_known` is true when the request comes from a
- * known browser of the user. A further attempt to send the mail of a request (`is_retry`) is not counted.
+ * Creates the code of a user for a request. An earlier code becomes invalid. Returns undefined when the user
+ * is not allowed to use codes, or when the mailbox has got too many codes. `is_known` is true when the
+ * request comes from a known browser of the user. A repeated attempt to send the mail of a request
+ * (`is_retry`) is not counted.
  */
 export const createEmailCode = async (
   context: Context,
@@ -77,8 +79,9 @@ export const createEmailCode = async (
 }
 
 /**
- * Uses up a typed code. A wrong code gives false and is counted. Any code gives false after too many wrong
- * codes, after the expiry, and for a user who is unknown or may no longer use codes.
+ * Uses up a typed code and returns true. Returns false for a wrong code and counts it. Returns false for
+ * every code after too many wrong codes, after the expiry, and when the user is unknown or is no longer
+ * allowed to use codes.
  */
 export const redeemEmailCode = async (
   context: Core,

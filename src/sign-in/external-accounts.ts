@@ -18,7 +18,10 @@ export type ExternalIdentity = Pick<ExternalAccount, 'provider_id' | 'subject' |
 
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
-/** Links the account to the user. False when it is linked already, for example by a concurrent callback. */
+/**
+ * Links the account to the user. Returns false when the account is linked already, for example by a
+ * concurrent callback.
+ */
 export const linkAccount = async (
   { clock }: Core,
   tx: Transaction,
@@ -37,8 +40,8 @@ export const linkAccount = async (
 const MAX_ACCOUNTS = 20
 
 /**
- * Links the account to the user, records `user.updated` and puts a notice into the outbox, unless the account
- * is linked already. Unlinks the oldest account at the provider when there are too many.
+ * Links the account to the user, records `user.updated` and puts a notice into the outbox. If the account is
+ * linked already, does nothing. If the user has too many accounts at the provider, unlinks the oldest.
  */
 export const linkOwnAccount = async (
   context: Context,
@@ -57,7 +60,7 @@ export const linkOwnAccount = async (
   await enqueueNotice(context, tx, 'account_linked', user, client_info, { provider })
 }
 
-/** Unlinks all accounts of the user, with an event for each. */
+/** Unlinks all accounts of the user and records an event for each. */
 export const unlinkAccounts = async (
   context: Context,
   tx: Transaction,
@@ -79,8 +82,8 @@ const unlink = async (
 }
 
 /**
- * Records `user.updated` for an account that was linked or unlinked. Forgets the remembered browsers of the
- * user, as each change of the credentials does (RMB-04).
+ * Records `user.updated` for an account that was linked or unlinked. Removes the remembered browsers of the
+ * user, because each change of the credentials must do this (RMB-04).
  */
 export const recordLink = async (
   context: Context,

@@ -7,7 +7,7 @@ import { countFailure, type ThrottleKey } from './throttle.ts'
 
 interface FailedLogin {
   organization_id: OrganizationId
-  /** The user who was to be signed in, if known. */
+  /** The user of the account; undefined when the attempt names no existing user. */
   user_id: UserId | undefined
   username_attempted: string | undefined
   failure_reason: string | undefined
@@ -17,8 +17,8 @@ interface FailedLogin {
 }
 
 /**
- * Counts a failed login against the keys and records it with the count of the first key. Only the audit log
- * has the reason, because the reason would tell a stranger which users exist.
+ * Counts a failed login against the keys. Records the failed login with the count of the first key. Only the
+ * audit log has the reason, because the reason would show strangers which users exist.
  */
 export const failLogin = async (
   context: Context,

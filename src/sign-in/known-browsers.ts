@@ -16,8 +16,8 @@ import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user who has a known browser signs in with a new one. The user's first browser causes
- * no notice. Returns the Set-Cookie lines that make the browser known.
+ * Sends a notice when a user who already has a known browser signs in with a new browser. The first browser
+ * of a user causes no notice. Returns the Set-Cookie lines that make the browser known.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -37,7 +37,7 @@ export const recognizeDevice = async (
 
 /**
  * True when the user has signed in with this browser before. The same statement runs for an unknown user
- * (`''`), so that the response time does not reveal who exists.
+ * (`''`), so that the response time does not reveal whether the user exists.
  */
 export const isKnownDevice = async (
   q: Queries,
@@ -55,10 +55,11 @@ export const isKnownIn = async (
 type Work = Pick<Charge, 'kind' | 'units'> & { organization_id: OrganizationId }
 
 /**
- * Charges work to the client's network and to the organization. If one of them has no budget left, a known
- * browser pays from its own budget, so others cannot lock it out.
+ * Charges work to the client's network and to the organization. If the network or the organization has no
+ * budget left, the work of a known browser is charged to the browser's own budget. Other clients thus cannot
+ * lock the browser out.
  *
- * @throws AppError 429 `rate_limited` with `Retry-After`; nothing is charged then
+ * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeBrowser = async (context: Core, client_info: ClientInfo, work: Work): Promise<void> => {
   try {

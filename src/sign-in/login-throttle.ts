@@ -9,9 +9,9 @@ import { findThrottle, removeThrottle, type ThrottleSet } from './store.ts'
 import { countFailure, type Limit, ROW, type ThrottleKey, waitUntil } from './throttle.ts'
 
 /**
- * Maximum attempts per day from each network on an account whose shared budget is spent. The owner can thus
- * sign in even after mistyping the password. Attempts that failed before the shared budget was spent count
- * too.
+ * Maximum attempts per day from each network on an account whose shared budget is spent. The owner of the
+ * account can thus sign in, even after a few mistyped passwords. Attempts that failed before the shared
+ * budget was spent also count.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 /**
@@ -21,18 +21,21 @@ const PER_NETWORK: Limit = { kind: 'window', count: 5, window: DAY, wait: DAY }
 const SPARE_LIMIT: Limit = { kind: 'window', count: 100, window: DAY, wait: DAY }
 
 /**
- * While an account has fewer than five failures (`ROW.after`), the sum of its failures and running attempts
- * is at most this number. From the fifth failure on, attempts run one by one. Several people can thus sign in
- * under one name at the same time, but a guesser gains nothing by sending many attempts at once.
+ * Maximum sum of the failures and the running attempts of an account that has fewer than five failures
+ * (`ROW.after`). From the fifth failure on, attempts run one by one. Several people can thus sign in under
+ * one name at the same time, but an attacker gains nothing by sending many attempts at once.
  */
 const CONCURRENT = 20
 /**
- * Maximum concurrent attempts of one user in all known browsers together. These attempts need a limit of
- * their own, because they are not charged to a network. A person signs in from a few devices.
+ * Maximum concurrent attempts of one user in all known browsers together. These attempts are not charged to a
+ * network and therefore need their own limit. A person signs in from a few devices.
  */
 const KNOWN_CONCURRENT = 5
 
-/** The subjects that attempts are counted against: the typed name (`accountName`) and the user behind it. */
+/**
+ * The two subjects that attempts are counted against: the typed name (`accountName`) and the user with this
+ * name.
+ */
 export interface Counted {
   name: string
   user: Pick<UserRow, 'id'> | undefined
@@ -48,23 +51,24 @@ export interface Budget {
   /** Keys that count a failure. */
   failed: ThrottleKey[]
   /**
-   * Keys that count a success as well as a failure. After the shared budget is spent, a correct password uses
-   * up an attempt, just like a wrong one.
+   * Keys that also count a success. After the shared budget is spent, a correct password uses up an attempt
+   * like a wrong password.
    */
   passed: ThrottleKey[]
 }
 
 /**
- * An attempt is allowed if one budget of each list is free; an empty list sets no limit. The client learns
- * that `name` is throttled, but not that `user` is, which would show that two names belong to one account. A
- * name without a user also gets two lists, so that it is throttled like the name of a user.
+ * An attempt is allowed if one budget of each list is free. An empty list sets no limit. The answer shows
+ * that `name` is throttled. It does not show that `user` is throttled, because this would reveal that two
+ * names belong to one account. A name without a user also has two lists, so that it is throttled like the
+ * name of a user.
  */
 export interface Budgets {
   name: Budget[]
   user: Budget[]
   /**
-   * True when the user has signed in with this browser before. Failures in other browsers, even of the same
-   * network, do not delay the attempt.
+   * True when the user has signed in with this browser before. Failures in other browsers then do not delay
+   * the attempt, even if these browsers are in the same network.
    */
   is_known: boolean
 }
@@ -74,8 +78,9 @@ const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${us
 
 /**
  * Returns the budgets of an attempt. A known browser has its own budget. All other browsers share one budget
- * per account. Each network has a small budget in addition, so one network cannot lock an account. A network
- * is never "known", because other people in the same network would learn which accounts exist.
+ * per account. In addition, each network has a small budget, so that one network cannot lock an account. No
+ * network has a larger budget because its users have signed in before. Such a budget would show other people
+ * in the network which accounts exist.
  */
 export const budgetsOf = async (
   { clock }: Core,
@@ -101,7 +106,7 @@ export const budgetsOf = async (
     // budget.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
-    // A success is not counted against `own`, because others in the same network could detect the count.
+    // `own` does not count a success, because other people in the same network could detect the count.
     const shared = { ...common, failed: [common, own], passed: [] }
     if (common.concurrent > 1) return [shared]
     const wait = Math.max(own.wait, spare.wait)
@@ -112,9 +117,9 @@ export const budgetsOf = async (
 }
 
 /**
- * Updates the budgets after a success: resets the count of consecutive failures, and counts the attempt
- * against the keys in `passed`. A success in a known browser keeps the shared count, because a reset would
- * show others that the owner has signed in.
+ * Updates the budgets after a success. Resets the count of consecutive failures, and counts the attempt
+ * against the keys in `passed`. A success in a known browser does not reset the shared count, because a reset
+ * would show other people that the owner has signed in.
  */
 export const countSuccess = async (
   context: Core,

@@ -24,11 +24,12 @@ import { confirmProof, provePassword } from './password.ts'
 
 const switches = ['require_uppercase', 'require_lowercase', 'require_digit', 'require_special'] as const
 
-/** Rules that passwords rarely break; shown only when broken. */
+/** Rules that passwords rarely break. A page shows such a rule only when the password has broken it. */
 const rarelyBroken = [{ rule: 'too_long', count: MAX_PASSWORD_BYTES }, { rule: 'control' }] as const
 
 /**
- * Returns the rules that a page shows for a new password, and marks those that the refused password broke.
+ * Returns the rules that a page shows for a new password. Marks the rules that the refused password has
+ * broken.
  */
 export const passwordRules = (policy: PasswordPolicy, broken: readonly Detail[] = []): PasswordRule[] => {
   const isBroken = ({ rule }: Pick<PasswordRule, 'rule'>) => broken.some(({ code }) => code === rule)
@@ -48,7 +49,7 @@ export const passwordRulesFor = async (
   user_id: UserId,
 ): Promise<PasswordRule[]> => passwordRules(await store.read(q => policyFor(q, organization, user_id)))
 
-/** Data, status and headers to show the form again with an error. */
+/** The data, status and headers with which the form is shown again with an error. */
 interface Retry {
   data: Required<Pick<ChangePasswordPage, 'error' | 'rules'>>
   status: number
@@ -61,9 +62,9 @@ type ChosenPassword =
   | { password_hash?: never; is_same?: never; retry: Retry }
 
 /**
- * Checks and hashes the new password of a form: `password`, `password_repeat` (absent when the page showed
- * the typed password) and, with `ask_current`, `current_password`. Returns the hash, or the data for showing
- * the form again with an error.
+ * Checks and hashes the new password of a form. The form has the field `password`. It also has
+ * `password_repeat`, except when the page showed the typed password. With `ask_current` it also has
+ * `current_password`. Returns the hash, or the data for showing the form again with an error.
  */
 export const chooseNewPassword = async (
   context: Context,
@@ -98,16 +99,16 @@ export const chooseNewPassword = async (
   }
   if (broken.length > 0) return retry({ code: 'policy' })
   if (password !== (form.get('password_repeat') ?? password)) return retry({ code: 'mismatch' })
-  // When the form has the current password, `provePassword` has already charged for a hash. A link stays
-  // valid until a password is stored, so its form could be submitted any number of times. Each submission is
-  // therefore charged here.
+  // If the form has the current password, `provePassword` has already charged for a hash. A link stays valid
+  // until a password is stored, so its form could be submitted any number of times. Each submission of this
+  // form is therefore charged here.
   if (!ask_current)
     await chargeBrowser(context, client_info, { organization_id: user.organization_id, kind: 'hash' })
   const lane = { work: 'change', organization: user.organization_id } as const
   // The holder of a link has proven neither the password nor the second factor. The answer `unchanged` would
-  // confirm a guess of the current password, and no throttle counts these guesses, so a link never gets this
-  // answer. With a link the comparison takes the same time for every user, and thus reveals nothing about the
-  // stored hash.
+  // confirm a guess of the current password, and no throttle counts these guesses. The form of a link
+  // therefore never gets this answer. For this form the comparison takes the same time for every user, and
+  // thus reveals nothing about the stored hash.
   const costs = by_link ? await findCosts(context.store, '') : []
   const compares = by_link || user.password_hash !== null
   const isSame = compares && (await verifyPassword(context, user.password_hash, password, lane, costs))
@@ -116,10 +117,11 @@ export const chooseNewPassword = async (
 }
 
 /**
- * Stores a password that the user chose and revokes all sessions and logins of the user, because someone else
- * may have used the old password. The caller starts a new login in the current browser. With `is_same` the
- * new password equals the current one. The password then keeps its age, and a temporary password stays
- * temporary. The user must still replace an expired or temporary password at the next login.
+ * Stores a password that the user chose. Revokes all sessions and logins of the user, because somebody else
+ * possibly knows the old password. The caller starts a new login in the current browser. If `is_same` is
+ * true, the new password equals the current password. In this case the password keeps its age, and a
+ * temporary password stays temporary. At the next login the user must therefore still replace an expired or
+ * temporary password.
  */
 export const replaceOwnPassword = async (
   context: Context,

@@ -1,8 +1,8 @@
 /**
  * Names of the makers of passkeys, by AAGUID (https://www.w3.org/TR/webauthn-3/#aaguid). The names of passkey
- * providers are from https://github.com/passkeydeveloper/passkey-authenticator-aaguids (COMMUNITY), those of
- * security keys from https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). A name only helps
- * the user to recognize a passkey: without attestation any software can claim any AAGUID.
+ * providers are from https://github.com/passkeydeveloper/passkey-authenticator-aaguids (COMMUNITY). The names
+ * of security keys are from https://support.yubico.com/hc/en-us/articles/360016648959 (YUBICO). A name only
+ * helps the user to recognize a passkey, because without attestation any software can claim any AAGUID.
  */
 const makers: Record<string, string> = {
   // COMMUNITY, dist/AAGUID/meta.json
@@ -34,5 +34,5 @@ const makers: Record<string, string> = {
   'c5ef55ff-ad9a-4b9f-b580-adebafe026d0': 'YubiKey 5Ci',
 }
 
-/** Returns the maker's name; undefined for an unknown AAGUID, such as all zeros. */
+/** Returns the maker's name. Returns undefined for an unknown AAGUID, such as all zeros. */
 export const makerOf = (aaguid: string): string | undefined => makers[aaguid.toLowerCase()]

@@ -16,8 +16,8 @@ export const supportedAcrs = (config: Pick<Config, 'url'>): string[] =>
   acrValues.filter(value => value !== 'phr' || offersPasskeys(config))
 
 /**
- * Derives the WebAuthn challenge of one purpose and one `subject`. In a login the subject is the pending
- * request and its round. The challenge thus works once, and only in the browser that has the handle of the
+ * Derives the WebAuthn challenge for a purpose and a `subject`. In a login the subject is the pending request
+ * with its round. The challenge thus works only once, and only in the browser that has the handle of the
  * request. On the page of an invitation or a link, the subject is the CSRF token of the page.
  */
 export const challengeOf = (
@@ -33,7 +33,7 @@ export const challengeOf = (
 const TIMEOUT = 300_000
 
 /**
- * Returns the request options as JSON. Without `passkeys`, any passkey of this site is accepted.
+ * Returns the request options as JSON. If `passkeys` is undefined, any passkey of this site is accepted.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialrequestoptionsjson
  */
 export const requestOptions = (
@@ -52,14 +52,15 @@ export const requestOptions = (
 
 const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'public-key', id, transports })
 
-// EdDSA, ES256, RS256. The standard recommends these three, because nearly every authenticator supports one
-// of them: https://www.w3.org/TR/webauthn-3/#dom-publickeycredentialcreationoptions-pubkeycredparams
+// The numbers mean EdDSA, ES256 and RS256. The standard recommends these three, because nearly every
+// authenticator supports one of them:
+// https://www.w3.org/TR/webauthn-3/#dom-publickeycredentialcreationoptions-pubkeycredparams
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Returns the creation options as JSON. With `need` set to `required`, the passkey must be discoverable and
- * the authenticator must verify the user, because the user can sign in with the passkey alone. No attestation
- * is requested, because no rule depends on the maker of a passkey.
+ * Returns the creation options as JSON. If `need` is `required`, the passkey must be discoverable and the
+ * authenticator must verify the user, because the user can sign in with the passkey alone. No attestation is
+ * requested, because no rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */
 export const creationOptions = (
@@ -119,10 +120,13 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
   }
 }
 
-/** Loads the WebAuthn library on first use: it takes longer to load than the rest of the server. */
+/**
+ * Loads the WebAuthn library at the first use, because it takes longer to load than all other modules of the
+ * server.
+ */
 const library = async () => {
-  // A certificate library that @simplewebauthn/server uses needs this module, but does not load it in the
-  // executable.
+  // @simplewebauthn/server uses a certificate library that needs this module. In the executable the
+  //   certificate library does not load the module itself.
   await import('reflect-metadata')
   return import('@simplewebauthn/server')
 }
@@ -134,10 +138,10 @@ const expectation = ({ config }: Core, challenge: string) => ({
 })
 
 /**
- * Returns an attestation object with the format `none` and without its statement. The statement is not read,
- * because no rule depends on the maker of a passkey. To verify the certificates of a statement, the library
- * would fetch the revocation lists that the certificates name, without a limit and without a check of the
- * addresses.
+ * Returns a copy of an attestation object with the format `none` and without a statement. No rule depends on
+ * the maker of a passkey, so the statement is not needed. To verify the certificates in a statement, the
+ * library would fetch the revocation lists that the certificates name. These fetches would have no limit and
+ * no check of the addresses.
  */
 const withoutStatement = async (attestationObject: string): Promise<string> => {
   const { decodeAttestationObject, isoBase64URL, isoCBOR } = await import('@simplewebauthn/server/helpers')
@@ -151,14 +155,15 @@ const withoutStatement = async (attestationObject: string): Promise<string> => {
 }
 
 /**
- * Maximum length of a credential id in base64url (1,023 bytes). PostgreSQL cannot index a much longer one.
+ * Maximum length of a credential id in base64url (1,023 bytes). PostgreSQL cannot index a much longer id.
  * https://www.w3.org/TR/webauthn-3/#credential-id
  */
 const MAX_CREDENTIAL_ID = 1_364
 
 /**
- * Verifies a registration for this challenge. Returns the new passkey, or undefined for an invalid answer.
- * With `alone`, user verification is required, because the passkey replaces both password and second factor.
+ * Verifies a registration for this challenge. Returns the new passkey. Returns undefined for an invalid
+ * registration. If `alone` is true, user verification is required, because the passkey replaces both the
+ * password and the second factor.
  */
 export const verifyRegistration = async (
   context: Core,
@@ -195,14 +200,14 @@ export const verifyRegistration = async (
   }
 }
 
-/** Parses the JSON of a WebAuthn assertion; undefined when it is malformed. */
+/** Parses the JSON of a WebAuthn assertion. Returns undefined when the JSON is malformed. */
 export const parseAssertion = (json: string | undefined): Assertion | undefined => parse(Assertion, json)
 
 /** Returns the user handle of a discoverable passkey. */
 export const handleOf = ({ response }: Assertion): string | undefined =>
   response.userHandle && Buffer.from(response.userHandle, 'base64url').toString()
 
-/** A verified passkey assertion: its new counter and `amr`. */
+/** Facts from a verified passkey assertion: the new counter and `amr`. */
 export interface ProvenPasskey {
   sign_count: number
   amr: string[]
@@ -220,9 +225,9 @@ const DUMMY_KEY = Buffer.from(
 )
 
 /**
- * Verifies the passkey's signature over the challenge; undefined when it is invalid. Without a passkey the
- * work is the same, so that response times do not reveal known credential ids. `alone` is true when the
- * passkey is the only factor; user verification is then required.
+ * Verifies the passkey's signature over the challenge. Returns undefined when the signature is invalid. If
+ * `passkey` is undefined, the work is the same, so that response times do not reveal known credential ids.
+ * `alone` is true when the passkey is the only factor. In this case user verification is required.
  */
 export const verifyAssertion = async (
   context: Core,
@@ -235,13 +240,14 @@ export const verifyAssertion = async (
   const result = await verifyAuthenticationResponse({
     ...expectation(context, challenge),
     response: assertion as Parameters<typeof verifyAuthenticationResponse>[0]['response'],
-    // `usePasskey` checks the counter inside the write, because two assertions may be verified at once.
+    // `usePasskey` checks the counter inside the write, because two assertions can be verified at the same
+    // time.
     credential: {
       id: assertion.id,
       publicKey: new Uint8Array(passkey?.public_key ?? DUMMY_KEY),
       counter: 0,
     },
-    // A passkey alone counts as two factors: the device, and the biometric or PIN that unlocked it.
+    // A passkey alone counts as two factors: the device, and the biometric or PIN that unlocks the device.
     requireUserVerification: alone,
   }).catch(() => undefined)
   if (!passkey?.public_key || !result?.verified) return undefined

@@ -31,7 +31,10 @@ export interface Credentials extends LoginAttempt {
   password: string
 }
 
-/** Answer to a refused proof: error code and wait (whole seconds) for the page, HTTP status and headers. */
+/**
+ * Answer to a refused proof: the error code and the wait in whole seconds for the page, and the HTTP status
+ * and headers.
+ */
 export interface ProofRefusal {
   code: 'invalid_credentials' | 'throttled' | 'busy'
   seconds: number
@@ -44,8 +47,8 @@ export type PasswordProof = { user: UserRow; refusal?: never } | { user?: never;
 export const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
- * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes: exact seconds would show
- * when others have tried.
+ * Returns the refusal for a wait in milliseconds. A throttle reports whole minutes, because exact seconds
+ * would show when other people have tried to sign in.
  */
 export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal => {
   const step = code === 'busy' ? 1 : MINUTE / SECOND
@@ -56,21 +59,21 @@ export const waitFor = (code: 'throttled' | 'busy', wait: number): ProofRefusal 
 
 /**
  * Maximum length in characters of a name that a user has typed. A longer name is cut before it is stored, for
- * example in the audit log. The longest address has 64 characters, an @ and 255 characters
+ * example in the audit log. The longest e-mail address has 64 characters, an @ and 255 characters
  * (https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1).
  */
 export const MAX_IDENTIFIER = 320
 /**
- * Wait in milliseconds when all seats of the hash queue are taken: seats become free within a second or two.
+ * Wait in milliseconds when all seats of the hash queue are taken. Seats become free within a second or two.
  */
 const BUSY = 2 * SECOND
 
 /**
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
- * wrong passwords get the same refusal. In each case the same hashes are computed and the same counters
- * raised; only the audit log has the reason. The answer thus does not reveal who has an account. After too
- * many failures, counted over all names of the user, even the correct password gets this refusal. Another
- * answer would confirm the guess.
+ * wrong passwords get the same refusal. In each case the server computes the same hashes and raises the same
+ * counters. Only the audit log has the reason. The answer thus does not reveal who has an account. Failures
+ * are counted over all names of the user. After too many failures, even the correct password gets this
+ * refusal, because another answer would confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -88,20 +91,20 @@ export const provePassword = (context: Context, credentials: Credentials): Promi
 interface Means {
   work: ChargeKind
   /**
-   * Returns why the proof fails; undefined when it succeeds. The same work is done for an unknown user and
-   * for a throttled user.
+   * Returns the reason for which the proof fails. Returns undefined when the proof succeeds. The function
+   * must do the same work for existing, unknown and throttled users.
    */
   check(user: UserRow | undefined, isKnown: boolean): Promise<string | undefined>
   /**
-   * Called after a success. Returns a change, such as a new hash, to make in the write that counts the
-   * success. Returns undefined when nothing else has to change.
+   * Called after a success. Returns a change, such as a new hash, that is made in the write that counts the
+   * success. Returns undefined when there is no such change.
    */
   passed?(user: UserRow, isKnown: boolean): Promise<((tx: Transaction) => Promise<unknown>) | undefined>
 }
 
 /**
  * Authenticates a user by name, within the budgets of attempts. Every failed check gets the same refusal and
- * raises the same counters, for unknown and for existing users. Only the audit log has the reason.
+ * raises the same counters, whether the user exists or not. Only the audit log has the reason.
  */
 export const proveByName = async (
   context: Context,
@@ -123,8 +126,8 @@ export const proveByName = async (
   if (!nameSlot) return { refusal: waitFor('throttled', MINUTE) }
   const heldUserSlot = budgets.user.length === 0 ? FREE : acquireSlot(context, budgets.user)
   try {
-    // Reads the budgets again: attempts that have ended since the first read have freed their slots and
-    // counted their failures.
+    // The budgets are read again, because attempts that have ended since the first read have freed their
+    // slots and counted their failures.
     const counted = await context.store.read(q => findBudgets(q, user))
     if (!isWithin(context, counted.name, nameSlot)) return { refusal: waitFor('throttled', MINUTE) }
     const userSlot = heldUserSlot && isWithin(context, counted.user, heldUserSlot) ? heldUserSlot : undefined
@@ -134,7 +137,7 @@ export const proveByName = async (
     charge(context, { ip_address, organization_id, kind: means.work, device })
     const wrong = await means.check(user, isKnown)
     const failure = userSlot ? failureOf(user, wrong) : 'throttled'
-    // A throttled attempt does not count against the user; otherwise an attacker could lock out the owner.
+    // A throttled attempt does not count against the user. Otherwise an attacker could lock the owner out.
     const failed = [...nameSlot.failed, ...(userSlot?.failed ?? []), network]
     if (failure || !user) return await recordFailure(context, attempt, user, failed, failure)
     const also = await means.passed?.(user, isKnown)
@@ -157,7 +160,7 @@ export const proveByName = async (
 }
 
 /**
- * Returns the lane of the hash queue for an attempt. Known browsers have a lane of their own, so strangers
+ * Returns the lane of the hash queue for an attempt. Known browsers have their own lane, so that strangers
  * cannot take all seats of an organization.
  */
 const laneOf = ({ organization_id, client_info }: LoginAttempt, isKnown: boolean): HashLane =>
@@ -171,9 +174,9 @@ const failureOf = (user: UserRow | undefined, wrong: string | undefined): string
 }
 
 /**
- * Confirms inside the write that the user is still enabled and still has the proven password, and that
- * nothing has ended the waiting proofs of the user (`endProofs`). Without this check, a login with the old
- * password could survive a concurrent reset.
+ * Confirms three facts inside the write: the user is still enabled, the user still has the proven password,
+ * and no other request has ended the stored proofs of the user (`endProofs`). Without this check, a login
+ * with the old password could survive a concurrent reset.
  *
  * @throws PageError 400 `expired`
  */
@@ -188,8 +191,8 @@ export const confirmProof = async (
 }
 
 /**
- * Returns the throttle name of an account, existing or not. The name is hashed, because some users type their
- * password into the field for the name.
+ * Returns the name under which the throttle counts attempts on an account. The account need not exist. The
+ * typed name is hashed, because some users type their password into the field for the name.
  */
 export const accountName = ({
   organization_id,
@@ -210,9 +213,9 @@ const allows = ({ config }: Context, { wait, concurrent }: Budget, running: numb
   wait === 0 && running <= shareOf(concurrent, config.workers)
 
 /**
- * Returns whether `budgets`, which were read after the slot was acquired, still allow the slot's attempt.
- * `running` also counts attempts that have failed since the slot was acquired, because the read may not have
- * seen their failures.
+ * Returns whether `budgets` still allow the slot's attempt. The budgets were read after the slot was
+ * acquired. `running` also counts attempts that have failed since the slot was acquired, because the read has
+ * possibly missed these failures.
  */
 const isWithin = (context: Context, budgets: readonly Budget[], { key, running }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)
@@ -220,8 +223,8 @@ const isWithin = (context: Context, budgets: readonly Budget[], { key, running }
 }
 
 /**
- * Acquires a slot in the first free budget; undefined when no budget is free. Each budget has few slots. Each
- * slot allows one more guess, because concurrent attempts start before the failures of the others are
+ * Acquires a slot in the first free budget. Returns undefined when no budget is free. Each budget has few
+ * slots, because each slot allows one more guess: concurrent attempts start before earlier failures are
  * counted.
  */
 const acquireSlot = (context: Context, budgets: readonly Budget[]): Slot | undefined => {

@@ -19,7 +19,7 @@ import { issueRecoveryCodes } from './recovery-codes.ts'
 import { checkMaker } from './user-links.ts'
 
 /**
- * A change that is made in the write that begins a login. A first factor alone (a stolen password, a link)
+ * A change that is made in the write that starts a login. A first factor alone, such as a stolen password,
  * must not be enough to change an account that requires a second factor. Until the second factor is proven,
  * the sealed action is stored with the proof of the first factor.
  */
@@ -47,7 +47,8 @@ export const sealAction = (
 ): string => master.seal(Buffer.from(JSON.stringify(action)), labelOf(request_hash, id)).toString('base64url')
 
 /**
- * Decrypts an action; undefined when no action waits. Throws when it was sealed for another request or user.
+ * Decrypts an action. Returns undefined when there is no action. Throws when the action was sealed for
+ * another request or user.
  */
 export const openAction = (
   { master }: Core,
@@ -61,7 +62,8 @@ export const openAction = (
 /**
  * Runs the action in the given transaction.
  *
- * @throws PageError 400 or 410 when it is no longer allowed; the transaction must then be rolled back
+ * @throws PageError 400 or 410 when the action is no longer allowed; the caller must then roll the
+ *   transaction back
  */
 export const runAction = async (
   context: Context,
@@ -90,8 +92,9 @@ const useLink = async (
   const link = await consumeSignInLink(tx, link_hash, context.clock.now())
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
-  // Another person may have signed up with this address through a provider. Only the owner of the address has
-  // the link. All provider accounts of the user are unlinked, because they may belong to the other person.
+  // The address is not verified: another person has possibly signed up with it through a provider. Only the
+  // owner of the address has the link. All provider accounts of the user are unlinked, because they possibly
+  // belong to the other person.
   if (link.kind === 'reset_password' && !user.email_verified)
     await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)
@@ -99,10 +102,10 @@ const useLink = async (
 
 /**
  * Adds the passkey that the holder of a link has chosen, ends the user's sessions and logins, and returns new
- * recovery codes. The passkey is added at once, not by a post-login action, because a user without a factor
- * has nothing left to prove.
+ * recovery codes. The passkey is added at once and not by a post-login action, because a user without a
+ * factor has nothing more to prove.
  *
- * @throws PageError 400 `expired` when the user now has a factor, 410 `link` when the link is no longer valid
+ * @throws PageError 400 `expired` when the user now has a factor; 410 `link` when the link is no longer valid
  */
 export const replaceByPasskey = async (
   context: Context,
@@ -121,8 +124,8 @@ export const replaceByPasskey = async (
 }
 
 /**
- * Clears the failures that throttle the user in this browser. The holder of the link is the owner of the
- * account, and failures of other people must not delay the owner.
+ * Removes the failures that throttle the user in this browser. The holder of the link is the owner of the
+ * account. Failures of other people must not delay the owner.
  */
 const confirmOwner = async (
   context: Context,

@@ -9,7 +9,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** Number of codes: a person uses one for each lost device, and ten fit on a small printout. */
+/** Number of codes. A person uses one code for each lost device. Ten codes fit on a small printout. */
 const COUNT = 10
 const GROUPS = 3
 const LETTERS = 4
@@ -25,7 +25,7 @@ const newCode = (): string =>
     Array.from({ length: LETTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join(''),
   ).join('-')
 
-/** Returns the canonical form of a typed code; undefined when it is malformed. */
+/** Returns the canonical form of a typed code. Returns undefined when the code is malformed. */
 const normalize = (typed: string): string | undefined => {
   const text = typed.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1')
   return text.length === GROUPS * LETTERS && [...text].every(letter => ALPHABET.includes(letter))
@@ -41,8 +41,9 @@ const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   master.hmac('recovery-codes').update(`${user_id}\0${code}`).digest('base64url')
 
 /**
- * Replaces the user's recovery codes with ten new ones. Only hashes are stored, so the codes can be shown
- * only now. Forgets the remembered browsers of the user, as each change of the credentials does (RMB-04).
+ * Replaces the user's recovery codes with ten new codes. Only hashes are stored, so the returned codes cannot
+ * be shown later. Removes the remembered browsers of the user, because each change of the credentials must do
+ * this (RMB-04).
  */
 export const issueRecoveryCodes = async (
   context: Core,
@@ -56,7 +57,7 @@ export const issueRecoveryCodes = async (
   return codes
 }
 
-/** True for an unused code of the user; the work is the same for a wrong code. */
+/** True for an unused code of the user. The work is the same for a wrong code. */
 export const isRecoveryCode = async (
   context: Core,
   q: Queries,
@@ -74,7 +75,7 @@ export const redeemRecoveryCode = async (
   const code = normalize(typed)
   if (code === undefined || !(await consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))))
     return false
-  // A user who has lost a factor may have lost a remembered browser too.
+  // A user who has lost a factor has possibly lost a remembered browser too.
   await removeRemembered(tx, user_id)
   return true
 }

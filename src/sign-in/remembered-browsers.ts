@@ -12,8 +12,8 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /**
  * Remembers this browser for `days` days, after the user has proven the second factor. The cookie gets a new
- * value, as for a login, so that an attacker cannot use a value planted or copied earlier. Returns the
- * Set-Cookie line.
+ * value, so that an attacker cannot use a value that was planted or copied earlier. Returns the Set-Cookie
+ * line.
  */
 export const rememberBrowser = async (
   context: Context,

@@ -41,7 +41,10 @@ const GUESSES = {
 
 const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
-/** Returns the throttle key of the attempt. A known browser has its own key, as for passwords. */
+/**
+ * Returns the throttle key of the attempt. A known browser has its own key, like a password attempt in a
+ * known browser.
+ */
 const guessesOf = async (
   tx: Transaction,
   { id }: Pick<UserRow, 'id'>,
@@ -53,8 +56,9 @@ const guessesOf = async (
 }
 
 /**
- * Verifies and consumes a second factor in one write: concurrent attempts are serialized, and each code is
- * accepted once. A refusal is returned, not thrown, because it is counted and recorded in the same write.
+ * Verifies and consumes a second factor in one write. Concurrent attempts are thus serialized, and each code
+ * is accepted once. A refusal is returned and not thrown, because an error would roll back the write that
+ * counts and records it.
  */
 export const proveFactor = async (
   context: Context,
