@@ -184,7 +184,7 @@ export const insertLogin = async (tx: Transaction, login: NewLoginRow): Promise<
   })
 }
 
-/** Renews the user's login in this browser and returns its id. Returns undefined when there is none. */
+/** Renews the user's login in this browser and returns its id. Returns undefined without such a login. */
 export const renewLogin = async (
   tx: Transaction,
   { id: _, created_at: __, ...login }: NewLoginRow,
