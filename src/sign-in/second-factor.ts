@@ -87,7 +87,7 @@ export const proveFactor = async (
   return { refusal: WRONG }
 }
 
-/** RFC 8176 has no value for recovery codes; they are one-time passwords (`otp`). */
+/** Recovery codes count as one-time passwords (`otp`), because RFC 8176 has no value for them. */
 const ONE_TIME: Redeemed = { acr: acrOf(levelWith('totp')), amr: ['otp', 'mfa'] }
 
 type Redeemed = { acr: string; amr: string[]; failure_reason?: never } | { failure_reason: string }

@@ -17,12 +17,12 @@ import type { Transaction } from '#src/storage/store.ts'
 export const PASSWORD = { acr: '1', amr: ['pwd'] }
 
 /**
- * Lifetime of a login in milliseconds when the organization sets no `session_ttl`. A login on a shared
- * computer then ends within a day.
+ * Lifetime of a login in milliseconds when the organization sets no `session_ttl`. A forgotten login on a
+ * shared computer thus ends within a day.
  */
 const LIFETIME = DAY
 
-/** A login that began in this write, with its cookie. */
+/** A login that was started or raised in this write, with its cookie. */
 export interface NewLogin {
   login_id: LoginId
   login_hash: SecretHash
@@ -31,8 +31,8 @@ export interface NewLogin {
 }
 
 /**
- * Starts a login in this browser; other users' logins there continue. The cookie gets a new value and the old
- * value becomes invalid, which prevents session fixation (O-30).
+ * Starts a login in this browser. Logins of other users in the browser continue. The cookie gets a new value
+ * and the old value becomes invalid, which prevents session fixation (O-30).
  */
 export const signIn = async (
   context: Context,
@@ -43,16 +43,18 @@ export const signIn = async (
     acr: string
     amr: string[]
     client_info: ClientInfo
-    /** Time of the authentication in milliseconds: now by default, 0 when the time is unknown. */
+    /**
+     * Time of the authentication in milliseconds. Default: now. The value 0 means that the time is unknown.
+     */
     auth_time?: number | undefined
     /**
-     * Start of the login in milliseconds: now by default. A login that replaces another, such as after a
-     * change of password, gets the start of the replaced login.
+     * Start of the login in milliseconds. Default: now. A login that replaces another login, for example
+     * after a change of the password, gets the start of the replaced login.
      */
     signed_in_at?: number | undefined
     /**
-     * Latest end of the login in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the login
-     * that this one replaces.
+     * Latest end of the login in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the
+     * replaced login.
      */
     until?: number | undefined
     /** Hash of the login cookie in the request. */
@@ -64,8 +66,8 @@ export const signIn = async (
   const value = newSecret()
   const login_hash = hashSecret(value)
   if (old_hash) await moveLogins(tx, old_hash, login_hash)
-  // A login that replaces another, such as after a change of password, does not count as a new login of the
-  // user.
+  // A login that replaces another login, for example after a change of the password, does not count as a new
+  // login of the user.
   if (proven.signed_in_at === undefined) await setLastLogin(tx, user.id, now)
   const login_id = await startLogin(context, tx, {
     browser_hash: login_hash,
@@ -79,7 +81,8 @@ export const signIn = async (
 
 /**
  * Adds a further factor to an existing login and raises the level of the login. Returns undefined when the
- * login has ended. The cookie changes as for a new login. `auth_time` stays the time of the first factor.
+ * login has ended. Like at a new login, the cookie gets a new value. `auth_time` stays the time of the first
+ * factor.
  */
 export const stepUp = async (
   context: Context,
@@ -94,7 +97,7 @@ export const stepUp = async (
   return { login_id, login_hash, cookie: await cookieFor(context, tx, value) }
 }
 
-/** Returns the Set-Cookie line of a login cookie that lasts as long as its longest login. */
+/** Returns the Set-Cookie line of a login cookie. The cookie lasts as long as the login that expires last. */
 const cookieFor = async (context: Context, tx: Transaction, value: Secret): Promise<string> => {
   const logins = await listLogins(context, tx, hashSecret(value))
   const latest = Math.max(...logins.map(({ expires_at }) => expires_at))
@@ -105,8 +108,8 @@ const cookieFor = async (context: Context, tx: Transaction, value: Secret): Prom
 type Recorded = Pick<Login, 'id' | 'user_id' | 'email' | 'organization_id' | 'amr'>
 
 /**
- * Records the event of a login that leads to the account pages. The event of a login at a client is recorded
- * when the client exchanges the code, so that the event contains the session.
+ * Records the event of a login that leads to the account pages. For a login at a client, another function
+ * records the event when the client exchanges the code, so that the event contains the session.
  */
 export const recordLogin = async (
   context: Context,
@@ -122,8 +125,8 @@ export const recordLogin = async (
 
 /**
  * Called when a user opens the account pages. Records the login if no event shows it yet. Otherwise a program
- * with a stolen password could sign in to a client, never let the client exchange the code, and read the
- * account without a trace.
+ * with a stolen password could read the account without a trace: it could sign in to a client and prevent
+ * that the client exchanges the code.
  */
 export const recordUnseen = async (
   context: Context,

@@ -6,8 +6,8 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * A count of failures. The count is stored, so that a guesser gets no new attempts after a restart or at
- * another copy.
+ * A count of failures. The count is stored in the database, so that an attacker gets no new attempts after a
+ * restart or at another copy.
  */
 export type Throttle = Tables['throttles']['$inferSelect']
 
@@ -18,7 +18,10 @@ const byKey = prepared((q, { throttles }) =>
     .where(eq(throttles.key, sql.placeholder('key'))),
 )
 
-/** Returns the counter of failures of a key, even if it has expired; undefined without failures. */
+/**
+ * Returns the stored count of failures of a key, even if it has expired. Returns undefined when no count is
+ * stored.
+ */
 export const findThrottle = async (q: Queries, key: string): Promise<Throttle | undefined> =>
   (await byKey(q, { key }))[0]
 
@@ -32,14 +35,14 @@ export const upsertThrottle = async (tx: Transaction, { key, ...row }: Throttle)
     .onConflictDoUpdate({ target: throttles.key, set: row })
 }
 
-/** Deletes the counter of a key, which ends its wait. */
+/** Deletes the count of a key. This ends the wait of the key. */
 export const removeThrottle = async (tx: Transaction, key: string): Promise<void> => {
   const { throttles } = tx.tables
   tx.changed('throttles')
   await tx.delete(throttles).where(eq(throttles.key, key))
 }
 
-/** The throttles with these keys, and those whose keys begin with one of these prefixes. */
+/** The throttles that have one of the keys, or a key that begins with one of the prefixes. */
 export interface ThrottleSet {
   keys: string[]
   prefixes: string[]
@@ -100,12 +103,12 @@ export const isDeviceOf = async (
 ): Promise<boolean> => (await deviceOfOrganization(q, key)).length > 0
 
 /**
- * Maximum browsers stored per user; the latest are kept. A client without cookies adds a browser with each
- * login.
+ * Maximum number of stored browsers of a user. The latest browsers are kept. A program that keeps no cookies
+ * adds a browser at each login.
  */
 const MAX_DEVICES = 50
 
-/** Records a login of the user in the browser. True when the browser is new for the user. */
+/** Records a login of the user in the browser. Returns true when the browser is new for the user. */
 export const touchDevice = async (
   tx: Transaction,
   device: Tables['devices']['$inferSelect'],

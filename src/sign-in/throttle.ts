@@ -7,7 +7,7 @@ import { findThrottle, type Throttle, upsertThrottle } from './store.ts'
 
 /** A throttling rule. Times are in milliseconds. */
 export type Limit =
-  /** After `after` consecutive failures, a wait that doubles with each further failure. */
+  /** After `after` consecutive failures there is a wait. Each further failure doubles the wait. */
   | {
       readonly kind: 'row'
       readonly after: number
@@ -15,12 +15,12 @@ export type Limit =
       readonly longest_wait: number
       readonly forget_after: number
     }
-  /** After `count` failures within `window`, a fixed wait. */
+  /** After `count` failures within `window` there is a fixed wait. */
   | { readonly kind: 'window'; readonly count: number; readonly window: number; readonly wait: number }
 
 /**
- * A counter of failures and its rule. The key is stored unhashed, so it must contain no secret and no text of
- * unbounded length.
+ * A counter of failures and its rule. The key is stored unhashed. It must contain no secret and no text of
+ * unlimited length.
  */
 export interface ThrottleKey {
   readonly key: string
@@ -28,8 +28,8 @@ export interface ThrottleKey {
 }
 
 /**
- * Limit of wrong passwords for one account: five attempts without a wait, then waits that double from a
- * second to a minute. Longer waits would let a stranger keep the owner out.
+ * Limit of wrong passwords for one account. Five attempts have no wait. The next waits double from a second
+ * to a minute. With longer waits a stranger could keep the owner out.
  */
 export const ROW = {
   kind: 'row',
@@ -39,13 +39,13 @@ export const ROW = {
   forget_after: DAY,
 } satisfies Limit
 /**
- * Limit of wrong passwords from one network. People in one office may mistype at the same time. An attacker
- * who guesses passwords of many accounts gets about ten tries a minute.
+ * Limit of wrong passwords from one network. It is high enough for an office in which several people mistype
+ * at the same time. An attacker who guesses passwords of many accounts gets about ten attempts a minute.
  */
 const ADDRESS: Limit = { kind: 'window', count: 50, window: 5 * MINUTE, wait: MINUTE }
 /**
  * Limit of wrong client secrets, codes and refresh tokens from one network. The limit stops programs that
- * repeat a wrong secret in a loop. Clients with a correct secret are accepted even after the limit is
+ * repeat a wrong secret in a loop. A client with a correct secret is accepted even after the limit is
  * reached.
  */
 const SECRETS: Limit = { kind: 'window', count: 30, window: MINUTE, wait: MINUTE }
@@ -65,11 +65,14 @@ export const secretsFrom = (ip_address: string): ThrottleKey => ({
 const isFromAhead = (blocked_until: number, limit: Limit, now: number): boolean =>
   blocked_until > now + CLOCK_SKEW + (limit.kind === 'row' ? limit.longest_wait : limit.wait)
 
-/** Returns the milliseconds until `blocked_until`, the end of a wait of this rule; 0 when it has passed. */
+/**
+ * Returns the milliseconds until the wait of a rule ends at `blocked_until`. Returns 0 when the wait has
+ * ended.
+ */
 export const waitUntil = (blocked_until: number, limit: Limit, now: number): number =>
   isFromAhead(blocked_until, limit, now) ? 0 : Math.max(0, blocked_until - now)
 
-/** Returns the milliseconds until the next attempt is allowed; 0 means now. */
+/** Returns the milliseconds until the next attempt is allowed. Returns 0 when an attempt is allowed now. */
 export const checkThrottle = async (
   context: Pick<Core, 'clock'>,
   q: Queries,
@@ -83,18 +86,15 @@ export const checkThrottle = async (
 }
 
 /**
- * Time in milliseconds until which a key is blocked, for `waitUntil`. Cached, because the token endpoint
- * needs it at each call of a client that is not authenticated.
+ * Returns the time (ms) until which a key is blocked, for `waitUntil`. The time is cached, because the token
+ * endpoint needs it at each call of a client that is not authenticated.
  */
 export const blockedUntil = cached(
   'throttles',
   async (q, key) => (await findThrottle(q, key))?.blocked_until ?? 0,
 )
 
-/**
- * Counts one failure against each key. `login-throttle.ts` makes the keys of a login, whether or not the name
- * has a user. Returns the new counts in the order of `keys`.
- */
+/** Counts one failure against each key. Returns the new counts in the order of `keys`. */
 export const countFailure = async (
   context: Pick<Core, 'clock'>,
   tx: Transaction,
@@ -110,8 +110,8 @@ export const countFailure = async (
 }
 
 /**
- * Returns the row after one more failure. An expired row, and one from before the clock was set back, are
- * treated as absent.
+ * Returns the row after one more failure. Ignores a stored row that has expired, or that was stored before
+ * the clock was set back.
  */
 export const afterFailure = (
   stored: Throttle | undefined,

@@ -6,8 +6,8 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Length of a time step in seconds. Codes of the adjacent steps are accepted too, because clocks differ and
- * typing takes time: https://www.rfc-editor.org/rfc/rfc6238#section-5.2
+ * Length of a time step in seconds. Codes of the step before and the step after are accepted too, because
+ * clocks differ and typing takes time: https://www.rfc-editor.org/rfc/rfc6238#section-5.2
  */
 const PERIOD = 30
 /** Recommended length of a secret in bytes: https://www.rfc-editor.org/rfc/rfc4226#section-4 (R6) */
@@ -16,8 +16,8 @@ const SECRET_BYTES = 20
 const base32 = new ScureBase32Plugin()
 
 /**
- * Derives the TOTP secret that an enrolment page offers, in base32. The page thus shows the same secret after
- * a restart, although the secret is stored only when its first code is verified.
+ * Derives the TOTP secret that an enrolment page offers, in base32. The secret is stored only when its first
+ * code is verified. Because it is derived, the page shows the same secret after a restart.
  */
 export const offerSecret = ({ master }: Core, subject: string): string =>
   base32.encode(master.hmac('totp').update(subject).digest().subarray(0, SECRET_BYTES), { padding: false })
@@ -31,14 +31,14 @@ export const sealSecret = ({ master }: Core, user_id: string, secret: string): B
 /**
  * Decrypts a stored secret.
  *
- * @throws Error when it cannot be decrypted
+ * @throws Error when the secret cannot be decrypted
  */
 export const openTotpSecret = (
   { master }: Core,
   { user_id, secret }: { user_id: string; secret: Uint8Array },
 ): string => master.open(secret, labelOf(user_id)).toString()
 
-/** Returns the time step of a currently valid code; undefined for any other code. */
+/** Returns the time step of a valid code. Returns undefined for any other code. */
 export const stepOf = (secret: string, typed: string, now: number): number | undefined => {
   const token = typed.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return undefined
@@ -59,8 +59,8 @@ export const currentCode = (
     : undefined
 
 /**
- * Consumes a code, so that an observed code cannot be used again. True when the code is valid for this app,
- * and no code of the same or a later time step was used.
+ * Consumes a code, so that an observed code cannot be used again. Returns true when the code is valid for
+ * this app and no code of the same or a later time step was used.
  */
 export const redeemTotp = async (
   context: Core,
@@ -75,8 +75,8 @@ export const redeemTotp = async (
 }
 
 /**
- * Returns the secret as a QR code (an SVG path of unit squares in a square of side `size`), as an otpauth
- * URI, and as text in groups of four.
+ * Returns the secret in three forms: as a QR code, as an otpauth URI, and as text in groups of four
+ * characters. The QR code is an SVG path of unit squares; its width and height are `size`.
  */
 export const setUpOf = (secret: string, issuer: string, username: string) => {
   const uri = generateURI({ issuer, label: username, secret })

@@ -8,7 +8,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 /**
  * Refuses a link when the user now has permissions that the creator of the link lacked. The link signs its
- * holder in as the user, and administrators cannot grant permissions that they lack.
+ * holder in as the user, and an administrator must not grant permissions that the administrator lacks.
  *
  * @throws PageError 410 `link`
  */

@@ -2,22 +2,25 @@ import { and, desc, inArray, type SQL } from 'drizzle-orm'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Store, Transaction } from './store.ts'
 
-/** Maximum number of rows that one write removes. A larger write would delay others or conflict with them. */
+/**
+ * Maximum number of rows that one write removes. A larger write would delay other writes or conflict with
+ * them.
+ */
 export const DELETE_BATCH = 250
 /**
- * On SQLite, the minimum number of rows in a batch, and the number in the first batch. The commit of a
- * smaller batch would cost more than its rows.
+ * Minimum number of rows in a batch on SQLite, and number of rows in the first batch. In a smaller batch the
+ * commit would take longer than the deletion of the rows.
  */
 const SMALLEST = 10
 const FIRST = 50
-/** Milliseconds that a batch may take on SQLite, where all other writes wait for it. */
+/** Intended milliseconds of a batch on SQLite. All other writes wait for the batch. */
 const BATCH_TIME = 4
 
 /**
  * Runs `batch` in separate writes until `batch` returns 0, or a number for which `isLast` is true. Returns
- * the sum of the returned numbers. Other writes run between the batches. On SQLite the time of the last batch
- * decides the size of the next one, because the time per row varies by a factor of fifty. The time depends on
- * the kind of row, and on whether its pages are in memory or on the disk.
+ * the sum of the returned numbers. Other writes run between the batches. On SQLite the time of each batch
+ * decides the size of the next batch. The time per row varies by a factor of fifty, because it depends on the
+ * kind of row and on whether the pages of the row are in memory.
  */
 export const inBatches = async (
   store: Store,
@@ -43,7 +46,8 @@ export const inBatches = async (
 }
 
 /**
- * Deletes at most `limit` rows and returns their number. When the number is `limit`, more rows may remain.
+ * Deletes at most `limit` rows and returns the number of deleted rows. If this number is `limit`, further
+ * rows possibly remain.
  */
 export const deleteBatch = async (
   tx: Transaction,
@@ -53,8 +57,8 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // When `key` is the primary key, the selected keys are the only condition of the DELETE. With `where` as a
-  // second condition SQLite would search all rows that match `where`.
+  // If `key` is the primary key, the selected keys are the only condition of the DELETE. With `where` as a
+  // further condition SQLite would search all rows that match `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))
@@ -63,8 +67,8 @@ export const deleteBatch = async (
 }
 
 /**
- * Keeps the `max` latest (by `order`) of the rows that match `where`, and deletes at most `max` of the
- * others. `max` deletions are enough, because callers add one row in each write.
+ * Selects the rows that match `where`. Keeps the `max` latest of these rows (by `order`), and deletes at most
+ * `max` of the older rows. `max` deletions are enough, because callers add one row in each write.
  */
 export const keepLatest = async (
   tx: Transaction,

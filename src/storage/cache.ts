@@ -7,12 +7,12 @@ interface Entries<V> {
 }
 
 /**
- * Returns `load` with its results cached in memory until a commit changes the topic, here or on another copy
- * (postgres/changes.ts states the delay). The result of a load that began before the change is not cached
- * (`generation`), so the cache never keeps an old row. While a result is being loaded, other reads of it wait
- * for the same load. The result undefined is not cached, because clients could fill the memory with unknown
- * names. A cache with `limit` results is emptied before the next result is added. To drop only the least
- * recently used result, the cache would have to note each hit.
+ * Returns `load` with a cache in memory. A result stays in the cache until a commit of this or another copy
+ * changes the topic (postgres/changes.ts states the delay). The result of a load that began before the change
+ * is not cached (`generation`), so the cache never keeps an old row. While a result is being loaded, other
+ * reads of this result wait for the same load. The result undefined is not cached, because clients could fill
+ * the memory with unknown names. A cache with `limit` results is emptied before the next result is added.
+ * Dropping only the least recently used result would require a note of each hit.
  *
  * `peek` returns a cached result without a promise, for requests in which awaiting a promise would take most
  * of the time.

@@ -15,10 +15,10 @@ import { dirname } from 'node:path'
 import { StorageError } from './errors.ts'
 
 /**
- * Creates the data directory if it is missing, with the mode 0700, because it contains keys and hashes of
- * passwords.
+ * Creates the data directory if it is missing. The directory has the mode 0700, because it contains keys and
+ * hashes of passwords.
  *
- * @throws StorageError when it cannot be used
+ * @throws StorageError when the directory cannot be used
  */
 export const makeDataDir = (data_dir: string): void => {
   try {
@@ -33,9 +33,9 @@ export const makeDataDir = (data_dir: string): void => {
 }
 
 /**
- * Returns the name of the lock under which backups are made in a data directory. Workers and containers that
- * share the directory get the same name. Copies with directories of their own get different ones, although
- * the paths may be equal.
+ * Returns the name of the lock for backups in a data directory. Workers and containers that share the
+ * directory get the same name. Copies with separate directories get different names, even if the paths are
+ * equal.
  */
 export const backupLock = (data_dir: string): string => {
   const found = statSync(data_dir, { throwIfNoEntry: false })
@@ -43,16 +43,15 @@ export const backupLock = (data_dir: string): string => {
 }
 
 /**
- * Gives a new file in the data directory to the owner of that directory, if the process runs as root. A
- * command that root runs beside a service would otherwise leave a file that the user of the service cannot
- * read.
+ * Gives a new file in the data directory to the owner of this directory, if the process runs as root.
+ * Otherwise, when root runs a command, the user of the service could not read the new file.
  */
 export const giveToOwner = (path: string): void => {
   if (process.geteuid?.() !== 0) return
   try {
     const { uid, gid } = statSync(dirname(path))
-    // The owner of the directory may have put a link to another file in the place of this file. `O_NOFOLLOW`
-    // refuses a symbolic link. A file with a single name that is this path is no hard link to another file.
+    // The owner of the directory could have replaced this file by a link to another file. `O_NOFOLLOW`
+    // refuses a symbolic link. A file whose only name is this path is no hard link to another file.
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const opened = fstatSync(file)
@@ -62,16 +61,16 @@ export const giveToOwner = (path: string): void => {
       closeSync(file)
     }
   } catch {
-    // In a container or on a network drive, root may lack the right to change the owner. The file then still
-    // belongs to root.
+    // In some containers and on some network drives, root is not allowed to change the owner. In this case
+    // the file still belongs to root.
   }
 }
 
 /**
- * Creates a file readable only by its owner (mode 0600) if it is missing. Root follows only links that root
- * has made: a link that the owner of the data directory has made may lead to any file.
+ * Creates a file that only its owner can read (mode 0600), if the file is missing. If root runs the process,
+ * only links that root has made are followed, because other links in the data directory can lead to any file.
  *
- * @throws StorageError when it cannot be written
+ * @throws StorageError when the file cannot be written
  */
 export const touch = (path: string): void => {
   try {
@@ -86,10 +85,10 @@ export const touch = (path: string): void => {
 }
 
 /**
- * Checks that an earlier database with the name `path` has left no log. SQLite finds a log by its name, and
- * would apply the old log to the new database.
+ * Checks that an earlier database with the name `path` has left no log. SQLite finds a log by its name. It
+ * would therefore apply the old log to the new database.
  *
- * @throws StorageError when there is such a log
+ * @throws StorageError when an old log exists
  */
 export const requireNoLog = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-journal`])
@@ -99,9 +98,9 @@ export const requireNoLog = (path: string): void => {
       )
 }
 
-/** Forces a file, or the entries of a folder, to the disk, so that they survive a power failure. */
+/** Forces the content of a file or folder to the disk, so that it survives a power failure. */
 export const sync = (path: string): void => {
-  // Windows can sync neither folders nor files open for reading.
+  // Windows cannot sync a folder, or a file that is open for reading.
   if (process.platform === 'win32') return
   const file = openSync(path, 'r')
   try {

@@ -3,9 +3,9 @@ import { AppError } from '#src/lib/app-error.ts'
 /** The store or a database file cannot be used. The command line shows the message as one line. */
 export class StorageError extends Error {
   /**
-   * Exit code of the command. By default it is EX_CONFIG (78) of sysexits.h. It is EX_TEMPFAIL (75) when
-   * trying again later can help, 2 for a wrong setting or argument, and 1 for a source or target that the
-   * command refuses.
+   * Exit code of the command. The default is EX_CONFIG (78) of sysexits.h. The code is EX_TEMPFAIL (75) when
+   * a later attempt can succeed. It is 2 for a wrong setting or argument, and 1 for a source or target that
+   * the command refuses.
    */
   readonly exit_code: number
 
@@ -16,7 +16,7 @@ export class StorageError extends Error {
   }
 }
 
-/** The database is empty or has the schema of an older version, and the caller does not allow an upgrade. */
+/** The database is empty or has the schema of an older version, and the caller does not allow migrations. */
 export class NotMigrated extends StorageError {
   readonly is_empty: boolean
 
@@ -27,8 +27,8 @@ export class NotMigrated extends StorageError {
 }
 
 /**
- * Returns the codes of an error and its causes: those of SQLite and Bun, and PostgreSQL's SQLSTATE (in
- * `errno`).
+ * Returns the codes of an error and of its causes. The property `code` has the codes of SQLite and Bun. The
+ * property `errno` has PostgreSQL's SQLSTATE.
  */
 const codesOf = (error: unknown): string[] =>
   error instanceof Error
@@ -46,7 +46,10 @@ export const isUniqueViolation = has(/^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23
 /** True when another process held the SQLite lock for too long. */
 export const isBusy = has(/^SQLITE_BUSY/)
 
-/** True after a conflict with a concurrent transaction; running the failed transaction again may succeed. */
+/**
+ * True after a conflict with a concurrent transaction. A further attempt of the failed transaction can
+ * succeed.
+ */
 export const isConflict = has(/^(40001|40P01)$/)
 
 /** True when a lock was not available in time. */
@@ -59,17 +62,17 @@ export const isHeldUp = has(/^55P03$/)
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
 /**
- * True when a new connection may help, although this one is not lost: after a failover it may lead to a
- * server that is now a standby, or its plans may be older than the schema. PostgreSQL stores nothing then.
+ * True when the connection is not lost, but a new connection can help. After a failover the old connection
+ * can lead to a server that is now a standby, or its plans can be older than the schema. In both cases
+ * PostgreSQL has stored nothing.
  */
 export const needsNewConnection = has(/^(0A000|25006)$/)
 
 /**
- * True for a failure that may be temporary.
- * SQLite: the file cannot be opened, read or written; memory is short; another process holds a lock.
- * PostgreSQL: the connection is lost; a transaction conflicted or was canceled; a lock was not available;
- * connections, memory or disk space are short; a failover is going on; the server has a fault; somebody is
- * changing the database, its users, passwords or rights.
+ * True for a failure that is possibly temporary. SQLite: the file cannot be opened, read or written; memory
+ * is short; another process holds a lock. PostgreSQL: the connection is lost; a transaction conflicted or was
+ * canceled; a lock was not available; connections, memory or disk space are short; a failover is going on;
+ * the server has a fault; somebody is changing the database, its users, passwords or rights.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(
@@ -79,8 +82,8 @@ const passing = has(
 const isOfDisk = has(/^SQLITE_(FULL|IOERR)/)
 
 /**
- * Returns the message of a failure. For a disk error the message also asks whether the disk is full: SQLite
- * reports a full disk as an I/O error when it opens a file.
+ * Returns the message of a failure. For a disk error the message also asks whether the disk is full. When
+ * SQLite opens a file on a full disk, it reports only an I/O error.
  */
 export const failureText = (error: unknown): string =>
   `${error instanceof Error ? error.message : error}${isOfDisk(error) ? ' (is the disk full?)' : ''}`

@@ -7,8 +7,9 @@ const sqliteJson = sqlite.customType<{ data: unknown; driverData: string }>({
 })
 
 /**
- * Column types with which tables.ts defines the data model once for both engines. Times are integer
- * milliseconds and JSON is text, because drizzle's timestamp and jsonb columns differ between the engines.
+ * Column types of the data model. With them tables.ts defines each table once for both engines. Times are
+ * integer milliseconds and JSON is text, because drizzle's columns for timestamps and JSON differ between the
+ * engines.
  */
 export const sqliteKit = {
   table: sqlite.sqliteTable,

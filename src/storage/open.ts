@@ -7,14 +7,15 @@ import type { Store } from './store.ts'
 export const DATABASE_FILE = 'gatehouse.db'
 
 /**
- * Opens the configured store: PostgreSQL when `database_url` is set, otherwise SQLite in the data directory.
+ * Opens the configured store. This is PostgreSQL when `database_url` is set, otherwise SQLite in the data
+ * directory.
  */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
   options: { migrate?: boolean; durable?: boolean; image?: string | undefined } = {},
 ): Promise<Store> => {
   if (config.database_url) {
-    // Loaded lazily: SQLite instances do not load the PostgreSQL driver.
+    // The import is dynamic, so that instances with SQLite do not load the PostgreSQL driver.
     const { openPostgres } = await import('#src/storage/postgres/store.ts')
     return openPostgres({ url: config.database_url, ...options })
   }

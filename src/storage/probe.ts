@@ -2,20 +2,20 @@ import type { CommitMetrics } from './commit-metrics.ts'
 import { putSetting, removeSetting } from './settings.ts'
 import type { Store } from './store.ts'
 
-/** Text to write. It is larger than a usual write, because a full disk may still have room for a page. */
+/** Text to write. It is larger than a usual write, because even a full disk can have room for a page. */
 const PROBE = '.'.repeat(65_536)
 
 /**
- * Writes and deletes a large row, to find out if writes succeed again after one has failed.
+ * Writes and deletes a large row, to find out whether writes succeed again after a failed write.
  *
- * @throws Error when they do not
+ * @throws Error when writes still fail
  */
 const probeWrites = async (write: Store['write']): Promise<void> => {
   await write(tx => putSetting(tx, 'probe', PROBE, 0))
   await write(tx => removeSetting(tx, 'probe'))
 }
 
-/** Returns the counters of commits, and a function that probes writes if the latest commit has failed. */
+/** Returns the counters of commits, and a function that probes writes after a failed commit. */
 export const openProbe = ({ queued, committed }: CommitMetrics) => {
   let failing = false
   let probing: Promise<void> | undefined
@@ -26,7 +26,7 @@ export const openProbe = ({ queued, committed }: CommitMetrics) => {
       committed(outcome)
     },
   }
-  /** Only one probe runs at a time, because each may wait for seconds. */
+  /** Only one probe runs at a time, because a probe can wait for seconds. */
   const requireWrites = async (write: Store['write']): Promise<void> => {
     if (!failing) return
     probing ??= probeWrites(write).finally(() => {

@@ -17,7 +17,7 @@ export const notPurged = (q: Queries, ...columns: [Column, ...Column[]]): SQL =>
 
 const selectPurges = prepared((q, { purges }) => q.select().from(purges).orderBy(asc(purges.created_at)))
 
-/** Lists deletions that still have rows to remove, oldest first. */
+/** Lists the unfinished purges, the oldest first. */
 export const listPurges = (q: Queries) => selectPurges(q, {})
 
 /** Returns the `created_at` of a purge that is not finished. */
@@ -31,9 +31,9 @@ export const isPurging = async (q: Queries, id: string): Promise<boolean> =>
   (await findPurge(q, id)) !== undefined
 
 /**
- * Hides the rows of a deleted object from all reads until the purge has removed them, which may take many
- * writes. Returns the purge. If an unfinished purge has this `id`, its `created_at` changes, so that
- * `rebuildIndex` recognizes a newer request.
+ * Starts the purge of a deleted object and returns the purge. All reads hide the rows of the object until the
+ * purge has removed them; this can take many writes. If an unfinished purge has this `id`, its `created_at`
+ * changes, so that `rebuildIndex` recognizes a newer request.
  */
 export const beginPurge = async (
   tx: Transaction,
@@ -57,8 +57,8 @@ export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
 }
 
 /**
- * Returns the receiver of a client's logout tokens; undefined when the client gets none. A purge stores the
- * receiver, because logouts are sent after the deletion of the client.
+ * Returns the receiver of a client's logout tokens. Returns undefined when the client gets no logout tokens.
+ * A purge stores the receiver, because logouts are sent after the deletion of the client.
  */
 export const logoutTarget = (client: {
   organization_id: OrganizationId

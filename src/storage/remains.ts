@@ -6,15 +6,15 @@ import { beginPurge, isPurging, logoutTarget, type PurgeKind } from './purges.ts
 import type { Queries, Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
-// Removes, in batches, rows whose parent is deleted. Their foreign keys do not cascade, because one cascade
-// over a million rows would delay all other writes.
+// Removes rows whose parent is deleted, in batches. The foreign keys of these rows do not cascade, because a
+// cascade over a million rows would delay all other writes.
 
 /** The kinds of deleted objects. */
 export type Deletion = Exclude<PurgeKind, 'attribute_index'>
 
 /**
- * Returns the tables with rows that refer to the deleted objects. For each table it returns the column by
- * which a batch is selected, and the condition for these rows.
+ * Returns the tables that can have rows of the deleted objects. For each table, returns the column by which a
+ * batch is selected, and the condition for these rows.
  */
 const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
   const isOf = (column: Column) => inArray(column, ids)
@@ -88,9 +88,9 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
 }
 
 /**
- * Removes rows that refer to deleted objects and returns their number. When the number is less than `limit`,
- * none remain. The number may exceed `limit`, because a batch consists of keys, such as user ids, and one key
- * may have a row for each of several deleted objects.
+ * Removes rows that refer to deleted objects and returns the number of removed rows. If the number is less
+ * than `limit`, no such rows remain. The number can exceed `limit`, because a batch consists of keys, such as
+ * user ids, and one key can have rows for several deleted objects.
  */
 export const removeRemains = async (
   tx: Transaction,
@@ -108,9 +108,9 @@ export const removeRemains = async (
 }
 
 /**
- * Removes the parts of a deleted organization that have few rows, such as roles, groups and clients. The
- * organization's users, sessions and events, the rows that depend on its clients, and other parts with many
- * rows are hidden at once and removed later in batches.
+ * Removes the parts of a deleted organization that have few rows, such as roles, groups and clients. Parts
+ * with many rows are hidden at once and removed later in batches: users, sessions, events, rows that depend
+ * on the clients, and others.
  */
 export const removeOrganizationParts = async (
   tx: Transaction,

@@ -19,7 +19,10 @@ export interface Search {
    */
   term: string
   organization_id?: OrganizationId | undefined
-  /** Excludes users for whom this field begins with the term. The term must then be a single word. */
+  /**
+   * Excludes users for whom this field begins with the term. If `unless` is set, the term must be a single
+   * word.
+   */
   unless?: 'username' | 'email' | undefined
 }
 
@@ -29,7 +32,10 @@ export interface IndexPart {
   upTo?: number | undefined
 }
 
-/** Returns the words of a term, folded for the comparison, each once and the longest first. */
+/**
+ * Returns the words of a term, folded for the comparison. Each word occurs once. The longest word comes
+ * first.
+ */
 const wordsOf = (term: string): string[] => {
   const words = fold(term).split(/\s+/).filter(Boolean)
   return [...new Set(words)].sort((one, other) => other.length - one.length)
@@ -37,12 +43,12 @@ const wordsOf = (term: string): string[] => {
 
 /**
  * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's
- * index (FTS5) contains only trigrams of the text. This trigram lets a search in one organization skip the
- * users of all other organizations inside the index.
+ * index (FTS5) contains only trigrams of the text. Because the three characters are a trigram, a search in
+ * one organization can skip the users of all other organizations in the index.
  *
  * The characters are derived from a hash of the id. They are from Unicode's private use area (U+E000 to
- * U+F8FF, 6,400 of them), so no term of letters matches them. Two organizations may have the same characters,
- * so the caller also compares `organization_id`.
+ * U+F8FF, 6,400 characters), so no term of letters matches them. Two organizations can have the same
+ * characters. The caller therefore also compares `organization_id`.
  */
 const organizationCode = (id: OrganizationId): string => {
   const digest = hash('sha256', id, 'buffer')
@@ -50,14 +56,14 @@ const organizationCode = (id: OrganizationId): string => {
 }
 
 /**
- * Character before each field in `search_text`. No value contains such a character, so no term spans two
- * fields.
+ * The character that precedes each field in `search_text`. No value contains such a character, so no term can
+ * match the end of a field and the start of the next.
  */
 const starts = { username: '\x01', email: '\x02', first_name: '\x03', last_name: '\x04' } as const
 
 /**
- * Returns the value of `users.search_text`. It ends with two extra characters, so that a trigram begins at
- * each letter, including the last.
+ * Returns the value of `users.search_text`. The value ends with two extra characters, so that a trigram
+ * begins at each letter, even at the last.
  */
 export const searchText = (user: Searchable): string => {
   const fields = Object.entries(starts).map(
@@ -69,9 +75,9 @@ export const searchText = (user: Searchable): string => {
 const isIndexedWord = (word: string): boolean => [...word].length >= 3
 
 /**
- * True for a term with a word of at least three characters, because a trigram index finds only such words.
- * The rows found are then compared with the words of one or two characters. For a term that has only such
- * words, SQLite looks for trigrams that begin with the longest word, and PostgreSQL scans the rows.
+ * True for a term with a word of at least three characters. A trigram index finds only such words. Each row
+ * that the index finds is then compared with the shorter words. For a term that has only shorter words,
+ * SQLite looks for trigrams that begin with the longest word, and PostgreSQL scans the rows.
  */
 export const isIndexedTerm = (term: string): boolean => wordsOf(term).some(isIndexedWord)
 
@@ -110,8 +116,9 @@ export const entriesOf = (text: string): SQL =>
 
 /**
  * Returns a table `matches` with the `seq` of each user whose `search_text` contains the term. The query
- * reads the index, so its cost depends on the number of entries read. PostgreSQL indexes only trigrams of
- * letters and digits. For a term without three consecutive letters or digits it scans the rows of the table.
+ * reads the index, so its time depends on the number of entries that it reads. PostgreSQL indexes only
+ * trigrams of letters and digits. For a term without three consecutive letters or digits, PostgreSQL scans
+ * the rows of the table.
  */
 export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL => {
   const { users } = q.tables
@@ -139,8 +146,8 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
 export const matchSeq = sql<number>`matches.seq`
 
 /**
- * Returns the condition of `matchesOf` in a form that is evaluated for each row, so its cost depends on the
- * number of rows examined.
+ * Returns the condition of `matchesOf` in a form that is evaluated for each row. The time thus depends on the
+ * number of examined rows.
  */
 export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
   const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')
@@ -155,7 +162,7 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 
 /**
  * Returns the condition that a column contains the term, in upper or lower case. The condition is evaluated
- * for each row, so use it only for objects that administrators make: there are few of them. The pattern has
+ * for each row, so use it only for objects that administrators make, because these are few. The pattern has
  * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {

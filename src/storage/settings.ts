@@ -8,7 +8,7 @@ const select = preparedForStart('setting', (q, { settings }) =>
     .where(eq(settings.name, sql.placeholder('name'))),
 )
 
-/** Returns the value stored by `putSetting`; undefined when the name has no value. */
+/** Returns the value that `putSetting` has stored. Returns undefined when the name has no value. */
 export const getSetting = async <T>(q: Queries, name: string): Promise<T | undefined> =>
   (await select(q, { name }))[0]?.value as T | undefined
 

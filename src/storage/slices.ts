@@ -7,8 +7,9 @@ import { othersRun } from '#src/lib/turn.ts'
 export const SLICE = 5000
 
 /**
- * Calls `read` for one slice of rows after another, until it returns undefined. `read` gets the place after
- * which the slice begins and returns the place at which it ends. Other requests run between two slices.
+ * Calls `read` for one slice of rows after another, until `read` returns undefined. `read` gets the place
+ * after which the slice begins, and returns the place at which the slice ends. Other requests run between two
+ * slices.
  */
 export const inSlices = async <Place>(
   first: Place | undefined,

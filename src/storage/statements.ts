@@ -23,7 +23,7 @@ export interface SelectedField {
   field: Column | SQL | SQL.Aliased
 }
 
-/** A parameter of a statement: a value, or the name of a placeholder and how its value is encoded. */
+/** A parameter of a statement: a value, or a placeholder with the function that encodes its value. */
 export type Parameter =
   | { value: unknown }
   | { name: string; encode?: ((value: unknown) => unknown) | undefined }
@@ -38,8 +38,8 @@ export const parameterOf = (param: unknown): Parameter => {
 }
 
 /**
- * Returns a row for a prepared insert: a placeholder for each column except `generated`, which the database
- * fills in. The placeholders have the names of the columns.
+ * Returns a row for a prepared insert. The row has a placeholder for each column except `generated`, which
+ * the database fills in. The placeholders have the names of the columns.
  */
 export const placeholderRow = (table: Table, generated: string) =>
   Object.fromEntries(
@@ -55,7 +55,10 @@ const argumentOf = (parameter: Parameter, values: Values): unknown => {
   return parameter.encode && value !== null ? parameter.encode(value) : value
 }
 
-/** Returns a function that turns placeholder values into the statement's parameters, in order. */
+/**
+ * Returns a function that takes the values of placeholders by name. It returns the parameters of the
+ * statement in order.
+ */
 export const binder =
   (parameters: readonly Parameter[]) =>
   (values: Values = {}): unknown[] => {
@@ -65,7 +68,8 @@ export const binder =
   }
 
 /**
- * Returns the decoder of a field; undefined when the engine's value needs no decoding, as for most columns.
+ * Returns the decoder of a field. Returns undefined when the engine's value needs no decoding. This is the
+ * case for most columns.
  */
 export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
   if (is(field, Column) && field.mapFromDriverValue === Column.prototype.mapFromDriverValue) return undefined
@@ -76,7 +80,7 @@ export const decoderOf = ({ field }: SelectedField): Decode | undefined => {
 }
 
 /**
- * Returns a function that takes the values of a row, in the order of the fields, and returns the object that
+ * Returns a function that takes the values of a row in the order of the fields. It returns the object that
  * the query selects.
  *
  * @param optional names of objects that are null when a left join finds no row

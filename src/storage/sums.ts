@@ -4,7 +4,7 @@ import type { Amounts, Sum, Transaction } from './store.ts'
 export type Added = readonly [sum: Sum, key: string, amounts: Amounts]
 
 /**
- * Writes each row once, with the sum of its amounts. The writes of a commit usually add to the same row: the
+ * Writes each row once, with the sum of its amounts. The writes of a commit usually add to the same row, the
  * row of the current hour.
  */
 export const writeSums = async (tx: Transaction, added: readonly Added[]): Promise<void> => {
@@ -16,7 +16,8 @@ export const writeSums = async (tx: Transaction, added: readonly Added[]): Promi
     rows.set(key, total)
     for (const name in amounts) total[name] = (total[name] ?? 0) + (amounts[name] ?? 0)
   }
-  // The rows are sorted, because copies of the server that lock rows in the same order cannot deadlock.
+  // The rows are sorted, so that all copies of the server lock rows in the same order. They thus cannot
+  // deadlock.
   for (const [sum, rows] of totals)
     for (const [key, amounts] of [...rows].sort(([a], [b]) => (a < b ? -1 : 1)))
       await tx.later(sum(tx, key, amounts))

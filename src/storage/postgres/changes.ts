@@ -4,20 +4,21 @@ import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
 /**
- * Number of heartbeats without an echo after which the connection is opened again. A failover takes some
- * seconds.
+ * Number of heartbeats without an echo after which a new connection is opened. A failover takes some seconds.
  */
 const MAX_MISSED = 10
-/** Heartbeat interval in ms. Caches are stale for at most three intervals after a lost notification. */
+/**
+ * Interval of the heartbeats in ms. After a lost notification, caches are stale for at most three intervals.
+ */
 const HEARTBEAT = 1_000
 
 const newId = (): string => randomBytes(8).toString('hex')
 
 /**
  * Calls `notify` when another copy has committed a change. Each transaction sends its topics to all copies
- * when it commits. Each copy listens on a connection of its own, which Bun reopens after a loss. A copy that
- * gets no echo of its heartbeat for two intervals may have lost notifications. It then drops all caches at
- * each interval until an echo arrives.
+ * when it commits. Each copy listens on a separate connection, which Bun reopens after a loss. A copy that
+ * gets no echo of its heartbeat for two intervals has possibly lost notifications. From then on it drops all
+ * caches at each interval until an echo arrives.
  */
 export const postgresChanges = async (connect: () => SQL, notify: (topics?: ReadonlySet<Topic>) => void) => {
   /** Identifies this copy in its notices. */
@@ -33,7 +34,7 @@ export const postgresChanges = async (connect: () => SQL, notify: (topics?: Read
       CHANNEL,
       payload => {
         const [origin, topics = ''] = payload.split(' ')
-        // `notify` was already called for this copy's own commits.
+        // For commits of this copy, `notify` was already called.
         if (origin !== self) {
           if (!topics.startsWith('#')) notify(new Set(topics.split(',') as Topic[]))
         } else if (topics.startsWith('#')) received = Number(topics.slice(1))
@@ -65,7 +66,7 @@ export const postgresChanges = async (connect: () => SQL, notify: (topics?: Read
   }
   const timer = setInterval(() => {
     missed = received < sent ? missed + 1 : 0
-    // A single late heartbeat may only mean that this process is busy.
+    // A single late heartbeat is ignored, because it usually means that this process is busy.
     if (missed > 1) notify()
     if (missed > 0 && missed % MAX_MISSED === 0) reconnect()
     void send()
@@ -79,8 +80,8 @@ export const postgresChanges = async (connect: () => SQL, notify: (topics?: Read
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
     /**
-     * To be called when a commit of this copy may still happen. Its notice then counts as one of another
-     * copy, because the copy has a new id.
+     * Must be called when it is unknown whether a commit of this copy will still happen. The copy gets a new
+     * id, so that it treats the notice of this commit like a notice of another copy.
      */
     unsure: (): void => {
       self = newId()

@@ -3,19 +3,19 @@ import { databaseOf } from '#src/lib/setting-values.ts'
 import { isLost, StorageError } from '#src/storage/errors.ts'
 
 /**
- * Oldest supported version. Since version 13 the owner of a database may create the extension pg_trgm
- * (https://www.postgresql.org/docs/13/pgtrgm.html).
+ * Oldest supported version. From version 13 on, the owner of a database is allowed to create the extension
+ * pg_trgm (https://www.postgresql.org/docs/13/pgtrgm.html).
  */
 const MIN_VERSION = 13
 /**
- * Timeout for opening a connection, in seconds, and for a statement, in ms. Few clients wait longer, and a
+ * Timeout for opening a connection (in seconds) and for a statement (in ms). Few clients wait longer, and a
  * statement that hangs occupies one of the few connections of the pool.
  */
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
- * Time in ms after which a connection without an answer counts as dead, because PostgreSQL would have ended
- * the statement by then.
+ * Time in ms after which a connection without an answer counts as dead. A connected PostgreSQL ends the
+ * statement earlier.
  */
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 
@@ -38,8 +38,8 @@ export const withTimeout = async <T>(
 
 /**
  * Reserves a pooled connection on which `first` succeeds, and returns the connection with the result of
- * `first`. Tries at most `pooled` + 1 connections: all `pooled` connections of the pool may be dead, and the
- * pool then opens a new connection.
+ * `first`. Tries at most `pooled` + 1 connections: if all `pooled` connections of the pool are dead, the pool
+ * opens a new connection for the last attempt.
  */
 export const reserve = async <T>(
   pool: SQL,
@@ -68,8 +68,8 @@ interface Parsed {
 /**
  * Parses GATEHOUSE_DATABASE_URL.
  *
- * @throws StorageError for a text that is not such a URL. The message of the error does not contain the
- * password
+ * @throws StorageError for a text that is not a PostgreSQL URL. The message of the error does not contain the
+ *   password
  */
 export const parseUrl = (text: string): Parsed => {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -84,14 +84,17 @@ export const parseUrl = (text: string): Parsed => {
   return {
     url: text,
     database,
-    // TLS is used when a server on another machine supports it, as in PostgreSQL's own tools.
-    // `?sslmode=verify-full` requires TLS and a valid certificate.
+    // For a server on another machine, TLS is used if the server supports it. PostgreSQL's own tools do the
+    // same. `?sslmode=verify-full` requires TLS and a valid certificate.
     tls: isLocal || url.searchParams.has('sslmode') ? undefined : 'prefer',
     where: `PostgreSQL at ${url.host || 'its socket'}, database ${database}`,
   }
 }
 
-/** Returns a pool of at most `max` connections, opened on use, with session `parameters`. */
+/**
+ * Returns a pool of at most `max` connections. Each connection is opened at its first use and gets the
+ * session `parameters`.
+ */
 export const connectTo = (
   { url, database, tls }: Parsed,
   max: number,
@@ -107,7 +110,7 @@ export const connectTo = (
       application_name: 'gatehouse',
       client_min_messages: 'warning',
       statement_timeout: STATEMENT_TIMEOUT,
-      // PostgreSQL ends a transaction that is idle for a minute, because it may hold locks.
+      // PostgreSQL ends a transaction that is idle for a minute, because the transaction can hold locks.
       idle_in_transaction_session_timeout: 60_000,
       // With keepalives PostgreSQL notices within a minute that the machine of a copy is gone, and releases
       // the locks of that copy.
@@ -132,10 +135,10 @@ const reasons: Record<string, string> = {
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
-/** Codes of conditions that may be temporary, for which the command exits with 75. */
+/** Codes of possibly temporary conditions. For these the command exits with 75. */
 const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
 
-/** Returns the error for the command line, in one line without user or password. */
+/** Returns the error for the command line. Its message is one line and contains no user name or password. */
 export const refusal = (error: unknown, where: string): StorageError => {
   if (error instanceof StorageError) return error
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
@@ -145,9 +148,9 @@ export const refusal = (error: unknown, where: string): StorageError => {
 }
 
 /**
- * Checks the server's version and encoding. Only UTF-8 can store every text.
+ * Checks the server's version and encoding. Only the encoding UTF-8 can store every text.
  *
- * @throws StorageError when one of them is not supported
+ * @throws StorageError when the version or encoding is not supported
  */
 export const requireServer = async (sql: SQL, where: string): Promise<void> => {
   const [row] = await sql.unsafe('SHOW server_version_num')

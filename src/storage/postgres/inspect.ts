@@ -3,8 +3,8 @@ import { copiedTables } from '#src/storage/transfer/copy.ts'
 import { inPostgres } from '#src/storage/transfer/postgres.ts'
 
 /**
- * Counts the rows of all tables in one snapshot, and recounts the totals that triggers maintain. References
- * and indexes are not checked, because PostgreSQL itself keeps them consistent.
+ * Counts the rows of all tables in one snapshot, and recounts the totals that triggers maintain. PostgreSQL
+ * itself keeps references and indexes consistent, so they are not checked.
  *
  * @throws StorageError when the database cannot be reached or has no instance of this version
  */

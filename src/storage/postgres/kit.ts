@@ -10,7 +10,7 @@ const bytea = postgres.customType<{ data: Buffer; driverData: Buffer }>({ dataTy
 const bigint = (name: string) => postgres.bigint(name, { mode: 'number' })
 
 /**
- * The counterpart of `sqliteKit`. Its columns return the same values as SQLite's, so both have the type
+ * The counterpart of `sqliteKit`. The columns of both kits return the same values, so both kits have the type
  * `Kit`.
  */
 export const postgresKit = {

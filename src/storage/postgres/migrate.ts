@@ -6,7 +6,7 @@ import { BEFORE_FIRST_RELEASE, isBeforeFirstRelease } from '#src/storage/sqlite/
 
 const postgresMigrations: Migrations = Object.freeze(embed('migrations/postgres', ['.sql']))
 
-/** Key of the advisory lock held during a migration. */
+/** Key of the advisory lock that a migration holds. */
 const LOCK = 0x47617465
 
 type Row = Record<string, unknown>
@@ -15,8 +15,8 @@ type Row = Record<string, unknown>
  * Applies pending migrations to the default schema in one transaction, so that a failed or interrupted
  * upgrade changes nothing.
  *
- * @throws StorageError for tables of another program or of a version that cannot be upgraded, and for a
- * missing extension; without `apply` also for pending migrations
+ * @throws StorageError when the schema has tables of another program, or of a version that cannot be
+ *   upgraded, and when an extension is missing. If `apply` is false, also when migrations are pending
  */
 export const migratePostgres = async (
   sql: SQL,
@@ -43,8 +43,8 @@ export const migratePostgres = async (
 
 /**
  * Applies pending migrations in the transaction of the connection. A lock makes other copies wait until the
- * transaction ends. The transaction is READ COMMITTED, so that a copy that has waited sees what the other one
- * has applied.
+ * transaction ends. The transaction is READ COMMITTED, so that a copy that has waited sees the migrations
+ * that another copy has applied.
  *
  * @throws StorageError like {@link migratePostgres}
  */
@@ -102,7 +102,7 @@ const pendingIn = async (
   return Object.entries(migrations).sort().slice(applied.length)
 }
 
-/** Reads the applied migrations. Other programs may have a table `migrations` with different columns. */
+/** Reads the applied migrations. A table `migrations` with other columns belongs to another program. */
 const appliedIn = async (sql: SQL, where: string): Promise<Row[]> => {
   try {
     return await sql.unsafe('SELECT name, hash FROM migrations ORDER BY name COLLATE "C"')

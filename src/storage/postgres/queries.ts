@@ -17,10 +17,12 @@ import { postgresTables } from './tables.ts'
 
 /** Result of a statement: rows as arrays, the type of each column, and the number of rows. */
 export type QueryResult = unknown[][] & { columns: { type: number }[] | null; count: number }
-/** Runs one statement. Bun prepares statements with the same text once per connection. */
+/** Runs one statement. Bun prepares each text once per connection. */
 export type Run = (text: string, values: unknown[]) => Promise<QueryResult>
 
-/** Types int8 and numeric, which Bun returns as text. All their values here are below 2^53. */
+/**
+ * The types int8 and numeric, whose values Bun returns as text. All values in this database are below 2^53.
+ */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700])
 
 /** Refuses U+0000, the only character that PostgreSQL cannot store. */
@@ -38,7 +40,7 @@ export const postgresQueries = (run: Run): Queries => {
     const bind = binder(query.params.map(parameterOf))
     let read: ((answer: QueryResult) => Row[]) | undefined
     const self = {
-      /** Drizzle sets this member after preparing a query with joins. */
+      /** Drizzle sets this member after it has prepared a query with joins. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
       setToken: () => self,
       execute: async (values?: Values): Promise<Row[] | number> => {

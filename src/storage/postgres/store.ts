@@ -21,11 +21,11 @@ import { postgresWriter } from './writer.ts'
 
 interface PostgresOptions {
   url: string
-  /** When false, pending migrations cause an error and are not applied. */
+  /** If false, pending migrations are not applied but cause an error. */
   migrate?: boolean
   /**
-   * Number of connections for reads; as many again are for writes. One further connection receives the
-   * notices of other copies.
+   * Number of connections for reads. Writes have the same number of connections. One further connection
+   * receives the notices of other copies.
    */
   connections?: number
   /** Time in ms without an answer after which a connection is closed. */
@@ -33,22 +33,22 @@ interface PostgresOptions {
 }
 
 /**
- * Number of connections for reads; as many again are for writes. More would not speed up a database with a
- * few cores, and PostgreSQL allows 100 by default.
+ * Number of connections for reads. Writes have the same number. More connections would not speed up a
+ * database with a few cores, and PostgreSQL allows 100 by default.
  */
 const CONNECTIONS = 8
-/** Timeout of the read and the write for /readyz, in ms. Load balancers wait for a few seconds. */
+/** Timeout in ms of the read and the write for /readyz. Load balancers wait for a few seconds. */
 const READY_TIMEOUT = 2_000
 /**
- * Timeout and poll interval, in ms, for a lock that another process on this database holds. That process
- * needs seconds for a first start or a seed.
+ * Timeout and poll interval, in ms, for a lock that another process on this database holds. A first start or
+ * a seed holds the lock for seconds.
  */
 const LOCK_TIMEOUT = 60_000
 const LOCK_POLL = 50
 
 /**
- * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
- * that scans a table conflicts with every write to it. With such scans off, the planner uses an index; every
+ * Settings of the planner. By default PostgreSQL scans small tables in full. A serializable transaction that
+ * scans a table conflicts with every write to this table. If scans are off, the planner uses an index; every
  * query has a suitable index. JIT is off, because it speeds up only long queries, and the server's queries
  * are short.
  */
@@ -60,7 +60,7 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   try {
     await requireServer(sql, parsed.where)
     await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
-    // A restore or migrate-to locks this table until it is done, so this SELECT waits until then.
+    // A restore or migrate-to locks this table until it is done. This SELECT waits for the end of the lock.
     await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL_TIMEOUT}; SELECT 1 FROM settings LIMIT 1`)
     return parsed
   } catch (error) {
@@ -71,11 +71,11 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
 }
 
 /**
- * Opens a PostgreSQL database as a store. Unless `migrate` is false, missing tables are created and pending
- * migrations applied. Several copies of the server may share the database.
+ * Opens a PostgreSQL database as a store. Creates missing tables and applies pending migrations, except when
+ * `migrate` is false. Several copies of the server can share the database.
  *
- * @throws StorageError when the URL is wrong, or the server or the database cannot be used: `refusal` and
- * `migratePostgres` say why
+ * @throws StorageError when the URL is wrong, or when the server or the database cannot be used (see
+ *   `refusal` and `migratePostgres`)
  */
 export const openPostgres = async (options: PostgresOptions): Promise<Store> => {
   const parsed = await prepare(options)
@@ -83,8 +83,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   let pool = connectTo(parsed, connections, PLANNING)
   const writers = connectTo(parsed, connections, PLANNING)
 
-  // A pool does not say which of its connections is dead, so all are replaced and their queries run once
-  // more. With a `timeout` in seconds, running queries may end before.
+  // A pool does not say which of its connections is dead. All connections are therefore replaced, and their
+  // queries run once more. `timeout` gives running queries this many seconds to end first.
   const renew = (dead: SQL, timeout = 0) => {
     if (pool === dead) pool = connectTo(parsed, connections, PLANNING)
     dead.close({ timeout }).catch(() => {})
@@ -99,7 +99,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
   const reads = postgresQueries(async (text, values) => {
     try {
-      // A read may be repeated on another connection.
+      // A read stores nothing, so it can be repeated on another connection.
       return await query(text, values).catch(error => {
         if (!isLost(error)) throw error
         return query(text, values)
@@ -133,7 +133,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
     caches: new Map(),
     read: body => body(reads),
     write,
-    // On PostgreSQL earlier writes do not delay others, so there is nothing to wait for.
+    // On PostgreSQL earlier writes do not delay other writes, so there is nothing to wait for.
     drained: async () => {},
     rehearse,
     exclusively: (name, body, wait) =>
@@ -153,8 +153,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
 }
 
 /**
- * Resolves to true when the database is no standby and accepts writes, and answers in time. When it is a
- * standby, the next reads open new connections: the address may lead to another server by now.
+ * Resolves to true when the database accepts writes, is no standby and answers in time. When the database is
+ * a standby, the next reads open new connections, because the address can now lead to another server.
  */
 const isReady = async (
   reads: Queries,
@@ -208,7 +208,7 @@ const exclusively = async <T>(
     try {
       return await body()
     } finally {
-      // If the unlock fails, closing the connection releases the lock.
+      // If the unlock fails, the connection is closed. This releases the lock.
       await connection.unsafe(`SELECT pg_advisory_unlock(${KEY})`, [name]).catch(() => connection.close())
     }
   } finally {

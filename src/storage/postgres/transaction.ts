@@ -10,7 +10,10 @@ export interface TransactionState {
   failure: unknown
   topics: Set<Topic>
   effects: (() => void)[]
-  /** Outcomes of the effects that run once in a write, by name. Each returns the result or throws. */
+  /**
+   * Outcomes of the effects that run once in a write, by name. An outcome is a function that returns the
+   * result of the effect or throws its error.
+   */
   outcomes: Outcomes
   /** Statements that the body does not wait for. */
   sent: Promise<unknown>[]
@@ -19,7 +22,7 @@ export interface TransactionState {
   savepoints: number
 }
 
-/** Returns the state of a transaction that has not begun. All attempts of a write share `outcomes`. */
+/** Returns the state of a new transaction. All attempts of a write share `outcomes`. */
 export const begun = (outcomes: Outcomes = new Map()): TransactionState => ({
   failure: undefined,
   topics: new Set(),
@@ -30,7 +33,7 @@ export const begun = (outcomes: Outcomes = new Map()): TransactionState => ({
   savepoints: 0,
 })
 
-/** Result of `later`. It is resolved already, because the body must not wait for the statement. */
+/** Result of `later`. The promise is already resolved, because the body must not wait for the statement. */
 const SENT = Promise.resolve()
 
 const outcomeOf = <T>(effect: () => T): (() => T) => {
@@ -47,7 +50,7 @@ const outcomeOf = <T>(effect: () => T): (() => T) => {
 /** Waits for the statements in `sent`. */
 export const settleSent = (state: TransactionState) => Promise.all(state.sent.splice(0))
 
-/** Returns the transaction of a connection; `run` sends a statement to this connection. */
+/** Returns the transaction of a connection. `run` sends a statement to this connection. */
 export const transactionOf = (
   queries: Queries,
   run: (statement: string) => Promise<unknown>,
@@ -85,8 +88,8 @@ export const transactionOf = (
         return value
       } catch (error) {
         await settleSent(state)
-        // After these failures the whole body has to run again (writer.ts). A rollback to the savepoint would
-        // keep the snapshot, which would conflict again; a lost connection has no savepoint.
+        // After these failures the whole body must run again (writer.ts). After a conflict, a rollback to the
+        // savepoint would keep the snapshot, which would conflict again. A lost connection has no savepoint.
         if (isConflict(state.failure) || isLost(state.failure)) throw state.failure
         await run(`ROLLBACK TO ${name}`)
         await run(`RELEASE ${name}`)

@@ -16,14 +16,14 @@ import { postgresQueries, type QueryResult } from './queries.ts'
 import { begun, settleSent, type TransactionState, transactionOf } from './transaction.ts'
 
 /**
- * Time for retries of a write, and the longest pause between them, in ms. Clients wait for some seconds; a
+ * Time for retries of a write, and longest pause between two retries, in ms. Clients wait for some seconds. A
  * conflicting write takes a few ms.
  */
 const RETRY_FOR = 5_000
 const MAX_PAUSE = 10
 /**
- * Number of failed attempts after which a write runs alone, because short concurrent writes could make a long
- * write fail again and again.
+ * Number of failed attempts after which a write runs alone. Otherwise short concurrent writes could make a
+ * long write fail again and again.
  */
 const MAX_CONCURRENT_TRIES = 4
 
@@ -31,15 +31,16 @@ const MAX_CONCURRENT_TRIES = 4
 type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
- * Returns the statements that begin a transaction. It is serializable, because a write depends on what it has
- * read (permissions, limits, single use), and two writes must not contradict each other (write skew). Each
- * write locks the table `write_lock`: in a mode that admits other writes, or exclusively when it runs alone.
- * LOCK takes no snapshot, so a transaction that waited for the lock sees all commits made until it got the
- * lock. Waiting for exclusive access blocks all later transactions, so the lock timeout is short. The
- * statements are prepared, so Bun sends them together with the first statement of the body.
+ * Returns the statements that begin a transaction. The transaction is serializable, because a write depends
+ * on the rows that it has read (permissions, limits, single use), and two concurrent writes must not
+ * contradict each other (write skew). Each write locks the table `write_lock`. A write that runs alone locks
+ * it exclusively, and any other write in a mode that admits other writes. LOCK takes no snapshot, so a
+ * transaction sees all commits that were made while it waited for the lock. A wait for the exclusive lock
+ * blocks all later transactions, so the lock timeout is short. The statements are prepared, so Bun sends them
+ * together with the first statement of the body.
  *
- * A rehearsal is rolled back, so it need not be serializable. It thus conflicts with no other write and does
- * not wait for `write_lock`.
+ * A rehearsal is rolled back and therefore need not be serializable. It conflicts with no other write and
+ * does not wait for `write_lock`.
  */
 const begin = (connection: SQL, mode: Mode) =>
   mode === 'rehearsal'
@@ -73,8 +74,8 @@ interface Done<T> {
 }
 /**
  * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL that caused `error`;
- * often both are the same error. `unsure` is true when the connection was lost during the commit. The write
- * is then not repeated, because it may have been committed, or PostgreSQL may still commit it.
+ * often they are the same error. `unsure` is true when the connection was lost during the commit. Such a
+ * write is not repeated, because PostgreSQL has possibly committed it, or can still commit it.
  */
 interface Failed {
   error: unknown
@@ -88,8 +89,8 @@ const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> =
 }
 
 /**
- * Returns one connection for consecutive transactions. It is opened on first use, and reopened after it is
- * lost.
+ * Returns one connection for consecutive transactions. The connection is opened at the first use, and again
+ * after a loss.
  */
 const openWriter = (
   sql: SQL,
@@ -105,7 +106,8 @@ const openWriter = (
   const run = async (text: string, values?: unknown[]): Promise<QueryResult> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
-      // The statement is sent now and not when it is awaited, so that the next statement cannot overtake it.
+      // `execute` sends the statement now and not when it is awaited, so that the next statement cannot
+      // overtake it.
       const answer = connection.unsafe(text, values).values().execute()
       return (await withTimeout(answer, closeConnection, stall)) as QueryResult
     } catch (error) {
@@ -121,7 +123,10 @@ const openWriter = (
     await dropped?.close().catch(() => {})
   }
 
-  /** Runs one attempt. Nothing is stored when it fails, unless the connection was lost during the commit. */
+  /**
+   * Runs one attempt. A failed attempt stores nothing, except possibly when the connection was lost during
+   * the commit.
+   */
   const attempt = async <T>(
     body: Body<T>,
     mode: Mode,
@@ -132,8 +137,8 @@ const openWriter = (
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // The catch block below reads the first error from `began`. After a refused BEGIN (a standby does so)
-      // there is no transaction, and a later statement would be committed on its own.
+      // The catch block below reads the first error from `began`. After a refused BEGIN (for example by a
+      // standby) there is no transaction, and a later statement would be committed at once.
       began = Promise.all(begin(connection, mode)).then(
         () => undefined,
         (error: unknown) => {
@@ -167,7 +172,7 @@ const openWriter = (
       const cause = (await began) ?? state.failure ?? error
       if (isLost(cause) || needsNewConnection(cause)) await drop()
       else await connection?.unsafe('ROLLBACK').catch(drop)
-      // A statement that fails late must not make the next transaction fail.
+      // A statement of this attempt that fails late must not make the next transaction fail.
       await Promise.all(state.sent)
       return { error, cause, unsure: ending && isLost(cause), topics: state.topics }
     } finally {
@@ -179,7 +184,7 @@ const openWriter = (
 
 /**
  * Runs up to `count` serializable write transactions at once. PostgreSQL refuses to commit a transaction that
- * conflicts with others; its body then runs again.
+ * conflicts with other transactions. The body of a refused transaction runs again.
  * https://www.postgresql.org/docs/current/transaction-iso.html#XACT-SERIALIZABLE
  */
 export const postgresWriter = (
@@ -197,7 +202,7 @@ export const postgresWriter = (
     notice(topics: ReadonlySet<Topic>): string
     /** Called after a commit that has topics, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void
-    /** Called instead of `done` when the commit may have happened, or may still happen. */
+    /** Called instead of `done` when it is unknown whether the commit has happened or will happen. */
     unsure(topics: ReadonlySet<Topic>): void
     metrics: CommitMetrics
   },
@@ -226,16 +231,16 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode, outcomes)
       if ('value' in result) return result
       const { error, cause, unsure, topics } = result as Failed
-      // A unique violation may be the result of a conflict: a concurrent write may have committed a row that
-      // the snapshot of the body lacks. The write therefore runs again alone, so that its body sees the row.
-      // Only a violation of that run is reported.
+      // A conflict can cause a unique violation: a concurrent write has committed a row that the snapshot of
+      // the body lacks. The write therefore runs again alone, so that its body sees this row. Only a
+      // violation in this second run is reported.
       // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = (isLost(cause) || needsNewConnection(cause)) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
-      // A write that fails because of conflicts is not given up until it has run alone.
+      // A write with conflicts is given up only after it has run alone.
       if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
         if (unsure && topics.size > 0) onUnsure(topics)
@@ -270,7 +275,7 @@ export const postgresWriter = (
   return {
     write: <T>(body: Body<T>): Promise<T> => run(body, 'together'),
     rehearse: <T>(body: Body<T>): Promise<T> => run(body, 'rehearsal'),
-    /** Refuses new writes and waits for running ones. */
+    /** Refuses new writes and waits for running writes. */
     close: async (): Promise<void> => {
       open = false
       if (running > 0) await ended.promise

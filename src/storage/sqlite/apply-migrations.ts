@@ -11,15 +11,13 @@ export type Migrations = Record<string, string>
 export const APPLICATION_ID = 0x47617465
 
 /**
- * Page size in bytes of new files. A commit makes small changes to many pages and writes whole pages.
- * Compared with SQLite's default of 4096, this size writes a third fewer bytes and needs an eighth less CPU
- * time.
+ * Page size in bytes of new files. A commit makes small changes to many pages, and SQLite writes whole pages.
+ * Compared with SQLite's default of 4096, commits write a third fewer bytes and take an eighth less CPU time.
  */
 export const PAGE = 2048
 
 const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
 
-/** Runs migrations and records them. */
 export const applyMigrations = (db: Database, migrations: [name: string, text: string][]): void => {
   if (!hasMigrations(db)) db.run(MIGRATIONS)
   for (const [name, text] of migrations) {
@@ -31,8 +29,8 @@ export const applyMigrations = (db: Database, migrations: [name: string, text: s
 /**
  * True when the table of migrations exists.
  *
- * @throws StorageError when `migrations` is not the expected table. Only a table is read, because reading a
- * view would run SQL from the file
+ * @throws StorageError when `migrations` is not the expected table. A view with this name is not read,
+ *   because a view would run SQL from the file
  */
 export const hasMigrations = (db: Database): boolean => {
   const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
@@ -41,5 +39,4 @@ export const hasMigrations = (db: Database): boolean => {
   return found !== undefined
 }
 
-/** Returns the SHA-256 of a migration's text in hexadecimal digits. */
 export const hashOf = (text: string): string => hash('sha256', text)

@@ -20,7 +20,7 @@ import { inspect, isDamage } from './inspect.ts'
 import { migrate, requireOurs } from './migrate.ts'
 import { openUntrusted } from './schema-check.ts'
 
-/** Receives a description of the next stage of a long command. */
+/** Called with a description of the next stage of a long command. */
 export type OnProgress = (text: string) => void
 
 /** Result of a verified copy. */
@@ -35,12 +35,12 @@ const remove = (path: string): void => {
 }
 
 /**
- * Returns the temporary name for `target`. It contains the process id, so two processes do not share one
- * file.
+ * Returns the temporary name for `target`. The name contains the process id, so that two processes do not
+ * write to one file.
  */
 const partialOf = (target: string): string => `${target}.partial-${process.pid}`
 
-/** Removes temporary files of `target` left by processes that have ended. */
+/** Removes temporary files of `target` that ended processes have left. */
 const removeRemains = (target: string): void => {
   const folder = dirname(target)
   for (const name of readdirSync(folder)) {
@@ -57,9 +57,9 @@ const discard = (path: string): void => {
 }
 
 /**
- * Returns the result of `use` on the database at `path`, while other processes may write to it.
+ * Returns the result of `use` on the database at `path`. Other processes can write to the database meanwhile.
  *
- * @throws StorageError when it cannot be read; SQLite's error when it is damaged
+ * @throws StorageError when the database cannot be read; SQLite's error when the database is damaged
  */
 export const withReadOnly = <T>(
   path: string,
@@ -79,7 +79,7 @@ export const withReadOnly = <T>(
 /**
  * Checks a database file and returns its size and rows.
  *
- * @throws StorageError when it is damaged, or not a Gatehouse database of this or an older version
+ * @throws StorageError when the file is damaged, or is not a Gatehouse database of this or an older version
  */
 export const verify = (path: string, onProgress?: OnProgress): Copied => {
   const { findings, rows } = withReadOnly(path, db => inspect(db, onProgress), { readwrite: true })
@@ -88,10 +88,10 @@ export const verify = (path: string, onProgress?: OnProgress): Copied => {
 }
 
 /**
- * Creates the database file `target`, readable only by its owner. `fill` writes the file under a temporary
+ * Creates the database file `target`, which only its owner can read. `fill` writes the file under a temporary
  * name. The file is verified and then renamed, so a file with the name `target` is always complete.
  *
- * @throws StorageError when `target` exists or cannot be written, or the written file is damaged
+ * @throws StorageError when `target` exists or cannot be written, or when the written file is damaged
  */
 export const makeFile = async (
   target: string,
@@ -120,10 +120,10 @@ export const makeFile = async (
 }
 
 /**
- * Copies one consistent state of the database at `source` while servers write to it. VACUUM INTO reads in one
- * transaction, which makes no write wait.
+ * Copies one consistent state of the database at `source`. Servers can write to the database meanwhile:
+ * VACUUM INTO reads in one transaction, which makes no write wait.
  *
- * @throws StorageError when `source` is damaged or cannot be read, or `target` cannot be written
+ * @throws StorageError when `source` is damaged or cannot be read, or when `target` cannot be written
  */
 export const backUp = (source: string, target: string, onProgress?: OnProgress): Promise<Copied> => {
   const copy = async (partial: string): Promise<void> => {
@@ -140,7 +140,10 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
   return makeFile(target, copy, onProgress)
 }
 
-/** Returns the bytes that {@link backUp} writes for the database at `source`. It copies no free pages. */
+/**
+ * Returns the number of bytes that {@link backUp} writes for the database at `source`. A backup has no free
+ * pages.
+ */
 export const backupSize = (source: string): number =>
   withReadOnly(source, db => {
     const number = (name: string) => Number(db.query(`PRAGMA ${name}`).values()[0]?.[0])
@@ -148,15 +151,15 @@ export const backupSize = (source: string): number =>
   })
 
 /**
- * Checks that the file is a backup. A database with a log beside it is in use, or its server was killed. A
- * copy of the file alone would lack the content of the log.
+ * Checks that the file is a backup. A database that has a log beside it is no backup: it is in use, or its
+ * server was killed. A copy of the file alone would lack the content of the log.
  *
- * @throws StorageError when there is no such file, or a log is beside it
+ * @throws StorageError when the file does not exist or has a log beside it
  */
 const requireBackup = (path: string): void => {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${path}: there is no such file.`, 1)
-  // SQLite keeps the log beside the file itself, not beside a link to it.
+  // SQLite keeps the log beside the file itself and not beside a link to the file.
   if (existsSync(`${realpathSync(path)}-wal`))
     throw new StorageError(
       `${path} is a database with a log beside it. Make a copy with \`gatehouse backup\`.`,
@@ -165,9 +168,8 @@ const requireBackup = (path: string): void => {
 }
 
 /**
- * Moves all commits from the log into the database file, so that the log can be removed before a backup
- * replaces the file. Failures are ignored, because the backup replaces the database even if the database is
- * damaged.
+ * Moves all commits from the log into the database file. The log can then be removed before a backup replaces
+ * the file. Failures are ignored, because the backup replaces even a damaged database.
  */
 const checkpointFully = (path: string): void => {
   try {
@@ -177,8 +179,8 @@ const checkpointFully = (path: string): void => {
 }
 
 /**
- * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then it runs
- * `use` with the copy and removes the copy.
+ * Copies the backup `source` to `partial`, verifies the copy and migrates it to this version. Then runs `use`
+ * with the copy, and removes the copy at the end.
  *
  * @throws StorageError when `source` is not a backup, is damaged or cannot be copied, and when `use` throws
  */
@@ -191,7 +193,7 @@ export const withBackup = async <T>(
   try {
     requireBackup(source)
     remove(partial)
-    // The copy is readable only by its owner from the first byte, even if other users can read the backup.
+    // From the first byte on only the owner can read the copy, even if other users can read the backup.
     await pipeline(createReadStream(source), createWriteStream(partial, { flags: 'wx', mode: 0o600 }))
     const copied = verify(partial, onProgress)
     {
@@ -209,11 +211,11 @@ export const withBackup = async <T>(
 }
 
 /**
- * Replaces the database at `target` with the backup `source`. `accept` inspects the copy first and throws to
- * refuse it. The caller holds the instance lock.
+ * Replaces the database at `target` with a copy of the backup `source`. Before this, `accept` inspects the
+ * copy and throws to refuse it. The caller must hold the instance lock.
  *
- * @throws StorageError when `source` is not a usable backup, `accept` refuses it or `target` cannot be
- * replaced
+ * @throws StorageError when `source` is not a usable backup, when `accept` refuses the copy, or when `target`
+ *   cannot be replaced
  */
 export const restoreBackup = async (
   source: string,

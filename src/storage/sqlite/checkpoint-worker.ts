@@ -7,7 +7,7 @@ import { fdatasyncSync, openSync } from 'node:fs'
 declare const self: Worker
 
 /**
- * File descriptor for the sync. It is never closed, because closing would drop SQLite's locks on the file.
+ * File descriptor for the sync. It stays open, because closing it would drop SQLite's locks on the file.
  * https://www.sqlite.org/howtocorrupt.html section 2.2
  */
 let file: number | undefined
@@ -16,12 +16,12 @@ self.onmessage = ({ data: path }: MessageEvent<string>) => {
   try {
     using db = new Database(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(PASSIVE)')
-    // A partial checkpoint does not sync its data. Without this sync the complete checkpoint, for which
-    // writes pause, would have to wait for the disk.
+    // A partial checkpoint does not sync its data. Writes pause during the complete checkpoint. Without this
+    // sync the complete checkpoint would have to wait for the disk.
     file ??= openSync(path, 'r')
     fdatasyncSync(file)
   } catch {
-    // The disk is full or faulty: the log stays and the next round tries again.
+    // The disk is full or faulty. The log stays, and the next checkpoint tries again.
   }
   self.postMessage('done')
 }

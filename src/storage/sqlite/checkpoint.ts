@@ -8,20 +8,19 @@ import { PAGE } from './apply-migrations.ts'
  */
 const LIMIT = 16_384
 /**
- * Number of pages by which the log may grow during a checkpoint (16 MiB). When the log has grown by this
- * number, writes wait for the checkpoint, so that the log stays below 64 MiB even if the thread gets little
- * processor time.
+ * Number of pages by which the log may grow during a checkpoint (16 MiB). After this growth writes wait for
+ * the checkpoint, so that the log stays below 64 MiB even if the thread gets little processor time.
  */
 const GROWTH = 8_192
 /**
- * Number of commits between two checks of the log's length. A check after each commit would be slow on
- * versions of SQLite before 3.51, such as that of macOS, because they run a checkpoint for each check.
+ * Number of commits between two checks of the log's length. A check after each commit would be slow with an
+ * SQLite before version 3.51, such as the SQLite of macOS, because it runs a checkpoint for each check.
  */
 const CHECK_INTERVAL = 8
 
 const [source = ''] = Object.values(embed('src/storage/sqlite', ['checkpoint-worker.ts']))
 
-/** Returns the number of pages in the log and the number already copied. */
+/** Returns the number of pages in the log and the number of pages that are already copied. */
 const logStateOf = (state: Statement): [log: number, copied: number] => {
   try {
     const [, log, copied] = state.values()[0] as [busy: number, log: number, copied: number]
@@ -33,9 +32,9 @@ const logStateOf = (state: Statement): [log: number, copied: number] => {
 
 /**
  * Copies the log into the database in a thread, because SQLite's automatic checkpoint would delay a commit.
- * Under constant writes a checkpoint never completes, so the rest of the log is copied while writes pause for
- * some milliseconds (`pause`). Only a complete checkpoint resets the log, and overwriting a log costs half as
- * much as growing it.
+ * Under constant writes a checkpoint never completes. The last part of the log is therefore copied while
+ * writes pause for some milliseconds (`pause`). Only a complete checkpoint resets the log. Overwriting a log
+ * takes half as long as growing it.
  */
 export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')
@@ -57,8 +56,8 @@ export const checkpointer = (db: Database) => {
       worker?.postMessage(db.filename)
       return
     }
-    // A long read of another process can prevent a complete checkpoint. The next attempt follows when the log
-    // has grown by another LIMIT pages.
+    // A long read of another process can prevent a complete checkpoint. In this case the next attempt follows
+    // when the log has grown by another LIMIT pages.
     limit = copied < log ? log + LIMIT : LIMIT
     last = false
     paused = false
@@ -70,7 +69,7 @@ export const checkpointer = (db: Database) => {
     const url = URL.createObjectURL(new Blob([source], { type: 'application/typescript' }))
     const thread = new Worker(url, { ref: false })
     thread.onmessage = answered
-    // A thread that failed to start, or died, is replaced in the next round.
+    // A thread that has failed to start or has ended with an error is replaced at the next checkpoint.
     thread.onerror = event => {
       event.preventDefault()
       worker = undefined
@@ -90,12 +89,15 @@ export const checkpointer = (db: Database) => {
   }
 
   return {
-    /** Returns a promise to await before a transaction begins, or undefined when writes need not pause. */
+    /**
+     * Returns a promise that a write must await before its transaction begins. Returns undefined when writes
+     * need not pause.
+     */
     pause: (): Promise<void> | undefined => (paused ? running?.promise : undefined),
     committed: (): void => {
       if (++commits % CHECK_INTERVAL === 0) copyIfLong()
     },
-    /** Starts a checkpoint if the log is long, and waits for any checkpoint that is running. */
+    /** Starts a checkpoint if the log is long. Waits for the end of a running checkpoint. */
     idle: async (): Promise<void> => {
       copyIfLong()
       await running?.promise
@@ -104,12 +106,12 @@ export const checkpointer = (db: Database) => {
       await running?.promise
       worker?.terminate()
       state.finalize()
-      // PASSIVE lets other processes write, such as the server while a command closes its store. TRUNCATE
-      // makes other processes wait, but has little left to copy.
+      // PASSIVE copies most of the log while other processes write, for example the server while a command
+      // closes its store. TRUNCATE makes other processes wait, but has little left to copy.
       try {
         for (const mode of ['PASSIVE', 'TRUNCATE']) db.run(`PRAGMA wal_checkpoint(${mode})`)
       } catch {
-        // The disk is full or faulty: the log stays, and the next start reads it.
+        // The disk is full or faulty. The log stays, and the next start reads it.
       }
     },
   }

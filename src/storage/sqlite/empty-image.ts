@@ -7,8 +7,8 @@ import { APPLICATION_ID, applyMigrations, PAGE } from './apply-migrations.ts'
 export type ImageRows = Record<string, Record<string, SQLQueryBindings>[]>
 
 /**
- * Returns a database file with the tables of this version and the rows, as gzip in base64. The same sources
- * give the same bytes.
+ * Returns a database file as gzip in base64. It has the tables of this version and the given rows. The same
+ * sources and rows give the same bytes.
  */
 export const imageOf = (rows: ImageRows): string => {
   using db = new Database(':memory:')

@@ -6,13 +6,13 @@ import type { Queries, Topic, Transaction } from '#src/storage/store.ts'
 import { type Added, writeSums } from '#src/storage/sums.ts'
 
 /**
- * Maximum number of bodies per transaction. It limits how long one transaction occupies the event loop. More
- * bodies would save little, because 64 bodies already share one sync.
+ * Maximum number of bodies per transaction. It limits the time for which a transaction occupies the event
+ * loop. More bodies would save little, because 64 bodies already share one sync.
  */
 const BATCH = 64
 /**
- * Time for retries of BEGIN while another process writes, and the pause between them, in ms. A command on the
- * host writes for a few ms, so a longer pause would add much to the wait.
+ * Time for retries of BEGIN while another process writes, and pause between two retries, in ms. A command on
+ * the host writes for a few ms. A longer pause would add much to the wait.
  */
 const BEGIN_TIMEOUT = 5_000
 const BEGIN_PAUSE = 1
@@ -39,7 +39,7 @@ interface Hooks {
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
-/** Begins a transaction as soon as no other process writes. */
+/** Begins a transaction when no other process writes. */
 const beginPatiently = async (begin: Statement): Promise<void> => {
   const end = performance.now() + BEGIN_TIMEOUT
   for (;;) {
@@ -52,7 +52,7 @@ const beginPatiently = async (begin: Statement): Promise<void> => {
   }
 }
 
-/** Returns the transaction of the connection; each body runs in its own savepoint. */
+/** Returns the transaction of the connection. Each body runs in its own savepoint. */
 const openTransaction = (db: Database, queries: Queries) => {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
@@ -89,8 +89,8 @@ const openTransaction = (db: Database, queries: Queries) => {
   })
 
   /**
-   * Runs one body in its savepoint and returns the function that answers its writer. Throws when the whole
-   * transaction is lost.
+   * Runs one body in its savepoint. Returns the function that gives the writer the result. Throws when the
+   * whole transaction is lost.
    */
   const runBody = async (
     { body, resolve, reject }: Waiting,
@@ -135,9 +135,9 @@ const openTransaction = (db: Database, queries: Queries) => {
 }
 
 /**
- * Group commit: one BEGIN IMMEDIATE … COMMIT contains up to `BATCH` queued writes, each in its own savepoint.
- * The writes share one wait for the disk, and the writers get their results after the COMMIT. The transaction
- * of a batch begins when the batch is full, or when one or two turns of the event loop have added no write.
+ * Group commit: one transaction (BEGIN IMMEDIATE … COMMIT) contains up to `BATCH` queued writes, each in its
+ * own savepoint. The writes share one wait for the disk. The writers get their results after the COMMIT. The
+ * transaction begins when the batch is full, or when one or two turns of the event loop have added no write.
  * Concurrent requests thus share a batch, and a single request waits only some microseconds.
  */
 export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
@@ -174,9 +174,9 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
   }
 
   /**
-   * Waits until a turn of the event loop adds no further write, or the batch is full. While fewer writes wait
-   * than the last batch had, one turn is not enough: the clients of that batch have just got their answers,
-   * and their next requests are on the way.
+   * Waits until the batch is full, or until a turn of the event loop adds no further write. While the queue
+   * has fewer writes than the last batch, it waits for a second turn: the clients of the last batch have just
+   * got their answers, and their next requests are on the way.
    */
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {
@@ -209,10 +209,10 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
       }),
     /**
      * Waits as long as the last transaction took, but at least 5 and at most 100 ms. Other processes poll for
-     * the end of a transaction, and need this time to begin theirs.
+     * the end of a transaction, and need this time to begin their own.
      */
     leaveTurn: (): Promise<void> => sleep(Math.min(Math.max(took, SHORTEST_TURN), LONGEST_TURN)),
-    /** Refuses new writes and waits for queued ones. */
+    /** Refuses new writes and waits for queued writes. */
     close: async (): Promise<void> => {
       open = false
       await draining

@@ -3,16 +3,16 @@ import type { Database } from 'bun:sqlite'
 /** Quotes a name as an SQL identifier. */
 export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Tables with at least this many rows get a line of progress. Smaller ones take less than a second. */
+/** Tables with at least this many rows get a line of progress. A smaller table takes less than a second. */
 const MANY = 100_000
 
 /**
- * Compares each index with its table. Returns a finding for each index that differs, and for each unique
- * index with repeated keys. The table and each index are read in their own order, and the sums of the hashes
- * of all entries are compared. The time per row is thus constant. `PRAGMA integrity_check` looks up each row
- * in each index, which takes three times as long per row when the indexes exceed the page cache.
+ * Compares each index with its table. Returns a finding for each index that differs from its table, and for
+ * each unique index with repeated keys. The table and each index are read in their own order. The sums of the
+ * hashes of all entries are compared. The time per row is thus constant. `PRAGMA integrity_check` looks up
+ * each row in each index. When the indexes exceed the page cache, this takes three times as long per row.
  *
- * All scans of a table share one read transaction, because a server may write meanwhile.
+ * All scans of a table share one read transaction, because a server can write meanwhile.
  *
  * @param rows number of rows by table
  * @param onProgress receives the name of each large table before it is read
@@ -32,7 +32,7 @@ interface Index {
   isUnique: boolean
   /** SQL expression for all columns of an entry as one text. */
   entry: string
-  /** SQL expression for the key columns alone, which a unique index must not repeat. */
+  /** SQL expression for the key columns only. In a unique index no two entries have the same key. */
   key: string
   /** Condition of a partial index. */
   where: string
@@ -45,7 +45,7 @@ const indexesOf = (db: Database, table: string): Index[] => {
       .values(table)
       .map(([name]) => name),
   )
-  // A column without a name is the rowid. An expression has no name either, but the schema has no index on an
+  // A column without a name is the rowid. An expression has no name either, but no index of the schema has an
   // expression.
   const text = (columns: unknown[]): string => {
     const parts = columns.map(name => {
@@ -72,7 +72,7 @@ const indexesOf = (db: Database, table: string): Index[] => {
     })
 }
 
-/** The number of entries and the sum of their hashes. Neither depends on the order of the entries. */
+/** The number of entries and the sum of their hashes. The order of the entries has no influence. */
 interface Sum {
   entries: number
   hashes: number
@@ -110,7 +110,7 @@ const sumOf = (db: Database, table: string, { name, isUnique, entry, key, where 
   )
   for (const row of rows.iterate() as Rows) {
     add(sum, row.entry ?? '')
-    // Keys with NULL never equal other keys. Their text contains U+0000, which represents NULL.
+    // A key with NULL never equals another key. In the text of a key, U+0000 represents NULL.
     if (isUnique && row.key === before && !row.key?.includes('\0')) repeated++
     before = row.key
   }

@@ -11,8 +11,8 @@ const rowsOf = (table: string, condition = 'true'): string =>
    GROUP BY organization_id`
 
 /**
- * Totals maintained by triggers, and the query that recounts each, for both engines. Remaining rows of a
- * deleted organization are not counted.
+ * The totals that triggers maintain, each with the query that recounts it. The queries run on both engines.
+ * They do not count remaining rows of a deleted organization.
  */
 const counted = {
   users: rowsOf('users'),
@@ -24,7 +24,10 @@ const counted = {
   organizations: "SELECT '', count(*) FROM organizations HAVING count(*) > 0",
 }
 
-/** Compares a count that triggers maintain in each row of `table` with the `rows` that refer to that row. */
+/**
+ * Returns the query for a count that triggers maintain in each row of `table`. The query compares the count
+ * with the number of `rows` that refer to the row.
+ */
 const columnQuery = (table: string, column: string, rows: string, reference: string) => ({
   query: `SELECT count(*) FROM ${table} WHERE ${column} <> (SELECT count(*) FROM ${rows} WHERE ${reference} = ${table}.id)`,
   finding: `totals: ${column} in ${table} differs from the rows in ${rows}`,
@@ -46,16 +49,17 @@ export const totalsQueries = Object.entries(counted)
     columnQuery('groups', 'member_count', 'group_members', 'group_id'),
   )
 
-/** True when SQLite reports a damaged file. Errors of a full or read-only disk are not damage. */
+/** True when SQLite reports a damaged file. An error of a full or read-only disk is no damage. */
 export const isDamage = (error: unknown): boolean =>
   /^SQLITE_(CORRUPT|NOTADB|IOERR_(READ|SHORT_READ|CORRUPTFS|DATA)$)/.test(
     String(Reflect.get(Object(error), 'code')),
   )
 
 /**
- * Checks every page and row of a database. Returns findings, one line each, and the number of rows per table.
+ * Checks every page and row of a database. Returns the findings and the number of rows per table. Each
+ * finding is one line.
  *
- * @param onProgress receives the name of what is read next
+ * @param onProgress called with a description of the next part that is read
  * @throws StorageError when the file is not a Gatehouse database of this or an older version
  */
 export const inspect = (
@@ -83,7 +87,7 @@ export const inspect = (
     for (const [text] of db.query(`PRAGMA quick_check(${MAX_FINDINGS})`).values())
       if (text !== 'ok') findings.push(`structure: ${text}`)
   })
-  // The check ends here. A scan of the rows would fail at a damaged page, with an error that says less than
+  // The check ends here. A scan of the rows would fail at a damaged page, and its error would say less than
   // these findings.
   if (findings.length > 0) return { findings, rows }
   runCheck('tables', () => {

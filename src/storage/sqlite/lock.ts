@@ -8,15 +8,18 @@ export const LOCK_FILE = 'gatehouse.lock'
 /** File with the addresses of the last server that was started on a data directory. */
 export const SERVER_FILE = 'server.json'
 
-/** Keeps connections reachable, because garbage collection would close them and release the lock. */
+/**
+ * Connections that hold a lock. They must stay reachable, because garbage collection would close them and
+ * release the lock.
+ */
 const held = new Set<Database>()
 
 /**
- * Locks the data directory for this process and returns the function that unlocks it. Without the lock two
- * servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty file. The
- * operating system releases it when the process ends, even after a crash.
+ * Locks the data directory for this process. Returns the function that unlocks the directory. Without the
+ * lock two servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty
+ * file. The operating system releases the lock when the process ends, even after a crash.
  *
- * @throws StorageError while another process holds it
+ * @throws StorageError while another process holds the lock
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
@@ -40,7 +43,10 @@ export const lockInstance = (data_dir: string): (() => void) => {
   }
 }
 
-/** Returns the public URL of the last server on this directory, in parentheses; empty when none is stored. */
+/**
+ * Returns the public URL of the last server on this directory, in parentheses. Returns an empty text when no
+ * URL is stored.
+ */
 const lastUrl = (data_dir: string): string => {
   try {
     const { url } = JSON.parse(readFileSync(join(data_dir, SERVER_FILE), 'utf8'))
@@ -51,9 +57,9 @@ const lastUrl = (data_dir: string): string => {
 }
 
 /**
- * Runs `listen` and takes the lock. For a new directory `listen` comes first, so that a wrong address creates
- * no directory. For an existing directory the lock comes first, so that the error names the other server and
- * not the port that it occupies.
+ * Runs `listen` and takes the lock. For a new directory `listen` runs first, so that a wrong address creates
+ * no directory. For an existing directory the lock is taken first, so that the error names the other server
+ * and not only the occupied port.
  */
 export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, unlock: () => void] => {
   const early = existsSync(data_dir) ? lockInstance(data_dir) : undefined

@@ -1,7 +1,7 @@
 import type { Decode, Parameter } from '#src/storage/statements.ts'
 import made from './made-statements.json' with { type: 'json' }
 
-/** Form of a stored value that bun:sqlite cannot bind or return as it is. */
+/** Form of a value that must be converted, because bun:sqlite can neither bind nor return it. */
 export type Form = 'boolean' | 'json' | 'bytes'
 
 /** One statement in the file that `.ci/statements.ts` generates. */
@@ -10,7 +10,7 @@ export interface MadeStatement {
   /** Parameters in order: a value, or the name of a placeholder with its form, such as `resources:json`. */
   parameters: (string | { readonly value: unknown })[]
   /**
-   * Paths of the selected fields with their forms, separated by spaces. Absent when the statement returns
+   * Paths of the selected fields with their forms, separated by spaces. Undefined when the statement returns
    * no rows.
    */
   fields?: string

@@ -16,7 +16,7 @@ const value = (db: Database, query: string): unknown => db.query(query).values()
 /**
  * Checks that the file is a Gatehouse database of this or an older version. Returns the pending migrations.
  *
- * @throws StorageError for any other file
+ * @throws StorageError when it is any other file
  */
 export const requireOurs = (db: Database, migrations = sqliteMigrations): [name: string, text: string][] => {
   const id = value(db, 'PRAGMA application_id')
@@ -30,8 +30,8 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): [name:
 /**
  * Applies pending migrations in one transaction.
  *
- * @throws StorageError for a file of another program, a newer version or changed migrations; without
- * `upgrade` also for pending migrations
+ * @throws StorageError when the file belongs to another program, has a newer version or has changed
+ *   migrations. If `upgrade` is false, also when migrations are pending
  */
 export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
   const isNew =
@@ -66,8 +66,8 @@ export const BEFORE_FIRST_RELEASE =
   'was made before the first release and cannot be upgraded: export it with the version that made it, and apply the file to a new instance.'
 
 /**
- * Returns the migrations to apply. Refuses a database with an unknown or different migration, because its
- * tables may differ from those that the queries of this version expect.
+ * Returns the pending migrations. Refuses a database with an unknown or changed migration, because its tables
+ * possibly differ from the tables that the queries of this version expect.
  */
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)

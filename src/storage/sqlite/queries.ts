@@ -18,8 +18,8 @@ import { madeStatement } from './made-statements.ts'
 import { sqliteTables } from './tables.ts'
 
 /**
- * Maximum number of compiled statements that a connection keeps for the next query with the same text. The
- * limit bounds the memory of queries with many shapes.
+ * Maximum number of compiled statements that a connection keeps for the next query with the same text. It
+ * limits the memory for queries whose text varies.
  */
 const MAX_STATEMENTS = 500
 
@@ -29,7 +29,7 @@ export type Prepared = Pick<
   'all' | 'values' | 'run' | 'columnNames' | 'finalize'
 >
 
-/** A connection, or several that behave as one (reads.ts). */
+/** A connection, or several connections that behave like one (reads.ts). */
 interface Connection {
   prepare(text: string): Prepared
 }
@@ -40,7 +40,9 @@ interface Result {
   optional: ReadonlySet<string>
 }
 
-/** Makes a function return its result as a promise. An async function allocates more objects per call. */
+/**
+ * Makes a function return its result as a promise. An async function would allocate more objects per call.
+ */
 const settled =
   <A, R>(call: (argument?: A) => R) =>
   (argument?: A): Promise<R> => {
@@ -52,9 +54,9 @@ const settled =
   }
 
 /**
- * Returns drizzle's builder over one connection. Drizzle's session for bun:sqlite spends 2 to 4 µs per
- * statement on placeholders and rows; here each statement prepares its binding and decoding once. `guard`
- * runs before each statement and throws when the connection must not be used.
+ * Returns drizzle's builder over one connection. Drizzle's own session for bun:sqlite spends 2 to 4 µs per
+ * statement on placeholders and rows. This session prepares the binding and decoding of each statement once.
+ * `guard` runs before each statement and throws when the connection must not be used.
  */
 export const sqliteQueries = (db: Connection, guard: () => void): Queries & { finalize(): void } => {
   const statements = new Map<string, Prepared>()
@@ -92,7 +94,7 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
       run,
       all,
       execute: method === 'run' ? run : all,
-      /** Drizzle sets this member after preparing a query with joins. */
+      /** Drizzle sets this member after it has prepared a query with joins. */
       joinsNotNullableMap: undefined as Record<string, boolean> | undefined,
     }
     return self
@@ -130,11 +132,10 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
   return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, made, finalize })
 }
 
-/** Returns the dialect of all statements. */
 export const sqliteDialect = (): SQLiteAsyncDialect => {
   const dialect = new SQLiteAsyncDialect()
-  // Binding a parameter that a join compares with a column makes SQLite plan the join again, in 5 to 20 µs.
-  // The unary plus hides the parameter from the planner and has no effect on its value.
+  // If a join compares a parameter with a column, each binding of the parameter makes SQLite plan the join
+  // again, in 5 to 20 µs. The unary plus hides the parameter from the planner and does not change its value.
   dialect.escapeParam = () => '+?'
   return dialect
 }

@@ -5,18 +5,19 @@ import type { Prepared } from './queries.ts'
 const READS = /^\s*(?:select|with)\b/i
 
 /**
- * Prepares statements that read committed rows. They run on the thread of the event loop, because handing
- * rows over from another thread takes longer than reading them. They run on the connection for writes,
- * because its page cache stays valid. Each commit empties the cache of every other connection, which adds 5
- * to 15 µs to the next read there. While a transaction is open, reads run on a second connection, which does
- * not see the rows of the transaction. `openReader` opens it for the first such read.
+ * Prepares statements that read committed rows. The statements run on the thread of the event loop, because
+ * handing rows over from another thread takes longer than reading them. They run on the connection for
+ * writes, because its page cache stays valid. A commit empties the page cache of every other connection,
+ * which adds 5 to 15 µs to the next read on that connection. While a transaction is open, reads run on a
+ * second connection, which does not see the rows of the transaction. `openReader` opens the second connection
+ * for the first such read.
  */
 export const readConnection = (writer: Database, openReader: () => Database) => {
   let reader: Database | undefined
   return {
     prepare: (text: string): Prepared => {
-      // SQLite would commit a write outside a transaction at once, and outdated results would stay in
-      // `Store.caches`.
+      // SQLite would commit a write at once when no transaction is open, and `Store.caches` would keep
+      // outdated results.
       if (!READS.test(text)) throw new TypeError('A read has only SELECT statements.')
       const first = writer.prepare<unknown, SQLQueryBindings[]>(text)
       let second: Statement<unknown, SQLQueryBindings[]> | undefined

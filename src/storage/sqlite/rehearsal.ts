@@ -33,10 +33,10 @@ const CHOSEN = `WITH named AS (
       WHERE id IN (SELECT value FROM json_each(?3)) OR name IN (SELECT value FROM json_each(?3)))`
 
 /**
- * Returns an in-memory copy of the database at `path`. It has the objects that administrators make and the
- * users that `users` names. It has no sessions, events or other records of use. They are most of the rows in
- * a database, and a rehearsal reads none of them. The copy has no triggers, so a rehearsed write does not
- * change totals.
+ * Returns an in-memory copy of the database at `path`. The copy has the objects that administrators make, and
+ * the users that `users` names. It has no sessions, events or other records of use: these are most of the
+ * rows in a database, and a rehearsal does not read them. The copy has no triggers, so a rehearsed write does
+ * not change totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
   const db = new Database(':memory:')

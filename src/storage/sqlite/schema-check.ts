@@ -39,9 +39,9 @@ const shown = (key: string): string =>
     .join(' ')
 
 /**
- * Compares the schema of a database with the schema that its migrations make in an empty database. Returns a
- * line for each missing, changed or unknown object, at most `MAX_FINDINGS`. The comparison runs no SQL from
- * the file. When no line is returned, queries on the tables are safe.
+ * Compares the schema of a database with the schema that the same migrations make in an empty database.
+ * Returns a line for each missing, changed or unknown object, at most `MAX_FINDINGS` lines. The comparison
+ * runs no SQL from the file. If it returns no line, queries on the tables are safe.
  */
 export const schemaFindings = (db: Database): string[] => {
   const found = schemaOf(db)
@@ -59,7 +59,7 @@ export const schemaFindings = (db: Database): string[] => {
 /**
  * Checks the schema.
  *
- * @throws StorageError when it differs from the schema that the migrations make
+ * @throws StorageError when the schema differs from the schema that the migrations make
  */
 export const requireSchema = (db: Database): void => {
   const [finding] = schemaFindings(db)
@@ -67,8 +67,8 @@ export const requireSchema = (db: Database): void => {
 }
 
 /**
- * Opens an untrusted database file: its schema cannot call functions with side effects, and malformed pages
- * are detected on read.
+ * Opens an untrusted database file. The schema of the file cannot call functions with side effects, and
+ * malformed pages are detected when they are read.
  * https://www.sqlite.org/security.html#untrusted_sqlite_database_files
  */
 export const openUntrusted = (path: string, options: object): Database => {

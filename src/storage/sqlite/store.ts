@@ -19,7 +19,7 @@ import { sqliteQueries } from './queries.ts'
 import { readConnection } from './reads.ts'
 import { copyForRehearsal } from './rehearsal.ts'
 
-/** Thrown to roll back a rehearsal; contains the result. */
+/** Thrown to roll back a rehearsal. Contains the result of the rehearsal. */
 class Rehearsed<T> extends Error {
   readonly value: T
   constructor(value: T) {
@@ -56,12 +56,12 @@ const rehearsed = async <T>(
 
 interface SqliteOptions {
   path: string
-  /** When false, pending migrations cause an error and are not applied. */
+  /** If false, pending migrations are not applied but cause an error. */
   migrate?: boolean
-  /** When false, commits do not wait for the disk, so a power failure may destroy the data. */
+  /** If false, commits do not wait for the disk, and a power failure can destroy the data. */
   durable?: boolean
   /**
-   * Database (`imageOf`) that is written into an empty file when `durable` is false; default: a database
+   * Database (`imageOf`) that is written into an empty file when `durable` is false. Default: a database
    * without rows.
    */
   image?: string | undefined
@@ -70,13 +70,13 @@ interface SqliteOptions {
 }
 
 /**
- * Page cache per connection in KiB, eight times SQLite's default. The pages that most statements read, such
- * as the inner pages of indexes, then stay in memory.
+ * Page cache per connection in KiB: eight times SQLite's default. With this size the pages that most
+ * statements read, such as the inner pages of indexes, stay in memory.
  */
 const CACHE = 16_384
 /**
- * Interval in ms at which commits of other processes are detected. It is short enough that a change by a
- * command seems immediate, and each check reads only one number.
+ * Interval in ms at which commits of other processes are detected. It is so short that a change by a command
+ * seems immediate. Each check reads only one number.
  */
 const WATCH_INTERVAL = 250
 
@@ -87,7 +87,7 @@ const probeRead = preparedForStart('probe', (q, { settings }) =>
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
-    // At start it does no harm that a wait for another process blocks the event loop.
+    // During the start, a wait for another process may block the event loop.
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
@@ -99,8 +99,8 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // SQLite keeps copies of the pages that a savepoint changes. By default it moves them to a file when they
-    // exceed 64 KiB.
+    // SQLite keeps copies of the pages that a savepoint changes. By default it moves copies of more than 64
+    // KiB to a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
     // From here on, a wait must not block the event loop, so group-commit.ts retries instead.
@@ -114,7 +114,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
 const openReader = (path: string): Database => {
   try {
     const db = new Database(path, { readonly: true })
-    // A lock seldom blocks a read. The wait is short, because it blocks the event loop.
+    // A lock rarely blocks a read. The timeout is short, because a wait blocks the event loop.
     db.run('PRAGMA busy_timeout = 40')
     db.run('PRAGMA trusted_schema = OFF')
     db.run(`PRAGMA cache_size = -${CACHE}`)
@@ -131,7 +131,7 @@ const unusable = (path: string, error: unknown): StorageError =>
 
 /** Calls `notify` after commits of other processes. */
 const watchOthers = (db: Database, notify: () => void) => {
-  // The version changes only with commits of other connections:
+  // Only commits of other connections change this version:
   // https://www.sqlite.org/pragma.html#pragma_data_version
   const dataVersion = db.prepare('PRAGMA data_version')
   const version = () => {
@@ -152,11 +152,11 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as a store. Unless `migrate` is false, a missing file is created and pending
- * migrations are applied.
+ * Opens a database file as a store. Creates a missing file and applies pending migrations, except when
+ * `migrate` is false.
  *
  * @throws StorageError when the file belongs to another program, is damaged, comes from a newer version or
- * cannot be accessed
+ *   cannot be accessed
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   if (options.durable === false)
@@ -164,8 +164,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   const writer = openWriter(options)
   const reader = readConnection(writer, () => openReader(options.path))
   const reads = sqliteQueries(reader, () => {})
-  // A statement is refused while no transaction is open, because it would commit immediately. This happens
-  // when the transaction was lost, or when a body runs a statement after it has returned.
+  // A statement is refused while no transaction is open, because SQLite would commit it at once. This happens
+  // when the transaction was lost, or when a body that has returned still runs a statement.
   const writes = sqliteQueries(writer, () => {
     if (!writer.inTransaction) throw unavailable(new Error('There is no transaction.'))
   })

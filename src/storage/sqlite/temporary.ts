@@ -5,7 +5,7 @@ const image = Object.freeze({ gzip: emptyImage() })
 
 /**
  * Writes a prepared database into a missing or empty file. This saves the 15 ms of CPU time that migrations
- * take. The write is not atomic, so use it only for files that need not survive.
+ * take. The write is not atomic, so use this function only for temporary files.
  *
  * @param gzip image of `imageOf`; default: a database without rows
  */
