@@ -24,8 +24,8 @@ export type KeySet = {
    */
   find(name: KeyName): CryptoKey | Promise<CryptoKey>
   /**
-   * Starts a refresh when the cached set is not fresh. After a failed attempt, starts none until the pause is
-   * over. Waits for the refresh only when no usable set is cached.
+   * Starts a refresh when the cached set is not fresh. After a failed attempt, starts no refresh until the
+   * pause is over. Waits for the refresh only when no usable set is cached.
    *
    * @throws JwksUnavailableError
    */
@@ -40,8 +40,8 @@ const REFRESH_FROM = 0.8
  */
 const BACKOFF = { first: 1_000, max: 60_000 }
 /**
- * Limit of refreshes for unknown kids: `burst` at once, and after these one every `each` milliseconds. Many
- * tokens with unknown kids can therefore delay the fetch of a new key by at most `each`.
+ * Limit of refreshes for unknown kids: `burst` refreshes at once, and later one refresh every `each`
+ * milliseconds. Many tokens with unknown kids can therefore delay the fetch of a new key by at most `each`.
  */
 const UNKNOWN_REFRESH = { burst: 2, each: 1_000 }
 /**
@@ -89,10 +89,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /**
-   * Returns the request in flight. A request that is older than its timeout does not count: the worker was
-   * suspended during the request.
-   */
+  /** Returns the request in flight. Ignores a request that outlasts its timeout: the worker was suspended. */
   const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
 
   function refresh(): Promise<void> {
@@ -105,7 +102,7 @@ function createCache(options: KeySetOptions) {
     return done
   }
 
-  /** Fetches the set. The promise never rejects; a failed attempt is stored in `failure`. */
+  /** Fetches the set. The promise never rejects. A failed attempt is stored in `failure`. */
   async function fetchKeys(): Promise<void> {
     try {
       const { response, body } = await fetchJson(options.fetch, url, timeout)
@@ -178,6 +175,7 @@ function createLimit(now: () => number) {
   return { isKnownMissing, rememberMissing, takeForced }
 }
 
+/** Returns a cache of a remote key set. */
 export function createKeySet(options: KeySetOptions): KeySet {
   const cache = createCache(options)
   const { isKnownMissing, rememberMissing, takeForced } = createLimit(options.now)

@@ -85,8 +85,8 @@ function isUsable(jwk: unknown): jwk is JWK {
 export const hasKid = (keys: Keys, kid: string) => keys.some(key => key.jwk.kid === kid)
 
 /**
- * Returns the key with the header's kid. For a header without kid, returns the key that matches the algorithm
- * if exactly one does. A key that was used before is returned without a promise.
+ * Returns the key with the header's kid. For a header without kid, returns the only key that matches the
+ * algorithm. A key that was used before is returned without a promise.
  *
  * @throws UnknownKeyError, or AlgorithmNotAllowedError when the key with this kid has another algorithm
  */

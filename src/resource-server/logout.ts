@@ -27,7 +27,7 @@ export type LogoutClaims = {
   raw: Readonly<Record<string, unknown>>
 }
 
-/** Stores received tokens until they expire. All processes of an application must share one store. */
+/** Stores received tokens until they expire. All processes of an application must use the same store. */
 export type SeenTokens = {
   /** Stores a key until the given time in Unix seconds. Returns false when the key is already stored. */
   add(key: string, expiresAt: number): boolean | Promise<boolean>

@@ -16,11 +16,11 @@ import { isHttpUrl } from './options.ts'
 export type ResourceOptions = {
   /** All of these scopes are required of each request. Default: none. */
   scopes?: readonly string[]
-  /** The scopes that clients may ask for, without `offline_access`. Default: `scopes`. */
+  /** The scopes that clients can request, without `offline_access`. Default: `scopes`. */
   scopesSupported?: readonly string[]
-  /** Name of the resource, which clients may show to users. */
+  /** Name of the resource. Clients can show it to users. */
   name?: string
-  /** Paths that need no token, such as `/healthz`, compared exactly. Default: none. */
+  /** Paths that need no token, such as `/healthz`. They are compared exactly. Default: none. */
   open?: readonly string[]
 }
 
@@ -145,7 +145,7 @@ export function pathOf(request: Request): string {
  * throws is answered like a refused request. A wildcard route of Bun's router must not have open paths,
  * because the wildcard also matches dot segments, which the URL of the request does not show.
  *
- * @param handle gets the claims; undefined for open paths
+ * @param handle gets the claims, or undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
  * @example

@@ -132,8 +132,8 @@ export function resolveOptions(options: VerifierOptions): ResolvedOptions {
 
   return {
     issuer: base,
-    // Gatehouse's issuer has no trailing slash, but another server's issuer can have one. The spelling in the
-    // option `issuer` is therefore accepted too.
+    // Gatehouse's issuer has no trailing slash, but another server's issuer can have a trailing slash. The
+    // spelling in the option `issuer` is therefore accepted too.
     issuers: [...new Set([base, issuer])],
     audiences: resource === undefined ? audiences : bothSpellings(resource),
     realm,

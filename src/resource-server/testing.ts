@@ -42,7 +42,7 @@ export type TestIssuer = {
    * Intercepts requests. Return undefined to let the issuer answer, or throw to simulate a network failure.
    */
   intercept: ((request: Request) => Response | undefined | Promise<Response | undefined>) | undefined
-  /** The published keys, which may be modified. */
+  /** The published keys. A test can change them. */
   published: JWK[]
   /**
    * Returns an access token that is valid for an hour and signed with the current key. `claims` and `header`
@@ -58,8 +58,8 @@ export type TestIssuer = {
   /** Returns an invalid token, which a verifier must refuse. */
   badToken(kind: BadToken): Promise<string>
   /**
-   * Creates and publishes a new current key. Default of `kid`: a new one. `keep: false` removes the earlier
-   * published keys. With `publish: false` the new key signs tokens but is not published.
+   * Creates and publishes a new current key. The default of `kid` is a new kid. `keep: false` removes the
+   * earlier published keys. With `publish: false` the new key signs tokens but is not published.
    */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }

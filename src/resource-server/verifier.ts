@@ -32,7 +32,7 @@ export type GuardOptions = Rules & Handlers<[request: Request], Response | Promi
 export type Verifier = TokenVerifier & {
   /** The issuer without trailing slash. */
   readonly issuer: string
-  /** Identifier of the API that the service implements; undefined for a verifier with `audience`. */
+  /** Identifier of the API that the service implements. Undefined for a verifier with `audience`. */
   readonly resource?: string | undefined
   /**
    * Returns the claims of the bearer token in the Authorization header.

@@ -96,7 +96,7 @@ interface AppliedStep {
   change: Change
 }
 
-/** The changes of a transaction, and the work of many writes that has to follow its commit. */
+/** The changes of a transaction, and the work that needs many writes and must follow the commit. */
 interface Done {
   steps: AppliedStep[]
   rest: ((context: Core) => Promise<unknown>)[]

@@ -28,10 +28,10 @@ export interface ExportOptions {
 }
 
 /**
- * Exports the instance as a file that `apply` reads. With `secrets` the file also has hashes: those of
- * passwords and of client secrets. Two kinds of secrets are in plain text: those that Gatehouse uses at
- * identity providers, and those of webhooks. With `pictures` the file also has the pictures of people, of up
- * to 350 kB each. The file omits the first admin client, because every instance has its own.
+ * Exports the instance as a file that `apply` reads. With `secrets` the file also has the hashes of passwords
+ * and of client secrets. It then also has two kinds of secrets in plain text: secrets that Gatehouse uses at
+ * identity providers, and secrets of webhooks. With `pictures` the file also has the pictures of people, of
+ * up to 350 kB each. The file omits the first admin client, because every instance has its own.
  */
 export const exportSeed = async (base: Core, options: ExportOptions): Promise<Record<string, Row[]>> => {
   const rows = await base.store.read(q => readAll(base, q, options))

@@ -67,7 +67,7 @@ import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store
 export interface SeedRun {
   context: Core
   tx: Transaction
-  /** Hash of a new user's password; null without a password. */
+  /** Returns the hash of a new user's password. Returns null for a user without a password. */
   hashOf(user: SeedOf<'users'>): string | null
   /**
    * True when the file has a user of this name. A mistake of this user is reported at the user's entry, and

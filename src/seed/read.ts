@@ -7,7 +7,7 @@ import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seed
 export interface Mistake {
   path: string
   message: string
-  /** Line number from 1; default: the line of the path. */
+  /** Line number, from 1. Default: the line of the path. */
   line?: number | undefined
 }
 
@@ -23,7 +23,10 @@ export interface Source {
  * committed before a concurrent change made a later change fail.
  */
 export class SeedError extends Error {
-  /** 75 for a file that was applied in part: its changes were rehearsed, and the next run may finish them. */
+  /**
+   * The exit code is 75 for a file that was applied in part. All changes were rehearsed before, so a further
+   * run can usually apply the missing changes.
+   */
   readonly exit_code: number
   readonly mistakes: readonly Mistake[]
   /** Says how many changes were applied, or that nothing was applied. */

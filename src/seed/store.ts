@@ -22,6 +22,7 @@ const roleNamed = prepared((q, { roles: t }) =>
     .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.name, placeholder('name')))),
 )
 
+/** Returns the role with this name in the organization. */
 export const findRoleNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -37,9 +38,11 @@ const userNamed = prepared((q, { users: t }) =>
     ),
 )
 
+/** Returns the user with this name in the organization. */
 export const findUserNamed = async (q: Queries, organization_id: OrganizationId, username: string) =>
   (await userNamed(q, { organization_id, name: foldIdentifier(username) }))[0]
 
+/** Returns the group with this name in the organization. */
 export const findGroupNamed = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -110,7 +113,7 @@ export const rolesOfGroups = (q: Queries) => {
     .orderBy(r.name)
 }
 
-/** Returns all clients except dynamic ones, in the order of their creation. */
+/** Returns all clients except dynamic clients, in the order of their creation. */
 export const allClients = (q: Queries): Promise<Client[]> => {
   const { clients: t } = q.tables
   return q.select().from(t).orderBy(t.created_at, t.client_id)

@@ -46,7 +46,7 @@ export const isActive = ({ sessions }: Tables, now: number) =>
 export const hasExpired = ({ sessions }: Tables, now: number) =>
   and(isNull(sessions.ended_at), lte(sessions.due_at, now), lte(sessions.expires_at, now))
 
-/** Fields whose column has an index; those that usually match the fewest sessions come first. */
+/** Fields whose column has an index. A field that usually matches fewer sessions comes earlier. */
 const indexed = ['session_id', 'login_id', 'user_id', 'client_id', 'organization_id'] as const
 export type Indexed = (typeof indexed)[number]
 
@@ -60,8 +60,8 @@ const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
 const SAMPLE = 1000
 
 /**
- * Selects the sessions that match the filter's field `name`, and returns the id of the one that has exactly
- * `SAMPLE` newer sessions. Returns '' when there are too few sessions.
+ * Looks at the sessions that match the filter's field `name`. Returns the id of the session that is older
+ * than exactly `SAMPLE` of these sessions. Returns '' when there are too few sessions.
  */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables
@@ -77,7 +77,7 @@ const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise
 
 /**
  * Returns the field whose index finds the fewest sessions. If the filter names a client and an organization,
- * the field depends on the data: users of several organizations can use one client, and an organization has
+ * the data decide: a client can have sessions of several organizations, and an organization has sessions at
  * several clients.
  */
 export const narrowest = async (q: Queries, filter: SessionFilter): Promise<Indexed | undefined> => {

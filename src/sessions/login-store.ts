@@ -87,7 +87,7 @@ const selectLoginsAtClient = prepared((q, tables) => {
 export type LoginAtClient = Login & {
   /** Types of the user's factors, one entry for each factor. */
   factors: FactorType[]
-  /** Scopes that the user has granted to the client; undefined without a consent. */
+  /** Scopes that the user has granted to the client. Undefined without a consent. */
   consented: readonly string[] | undefined
 }
 
@@ -138,9 +138,9 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 
 /**
  * Returns the enabled user of a code's login, with the organization's settings. Returns undefined when the
- * login has ended, the user is disabled or the code is revoked; this can happen in the 60 seconds for which a
- * code is valid. Returns `burnt` when the code was used up but started no session. One statement reads the
- * user and the code, which saves a query at each exchange of a code.
+ * login has ended, the user is disabled or the code is revoked. Each of these can happen in the 60 seconds
+ * for which a code is valid. Returns `burnt` when the code was used up but started no session. One statement
+ * reads the user and the code, which saves a query at each exchange of a code.
  *
  * @param sent the code as the client sent it
  */

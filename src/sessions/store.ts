@@ -290,6 +290,7 @@ export const listEnded = async (q: Queries, ended_before: number, limit: number)
   return found.map(({ id }) => id)
 }
 
+/** Removes sessions. */
 export const removeSessions = async (tx: Transaction, ids: SessionId[]): Promise<void> => {
   const { sessions } = tx.tables
   await tx.delete(sessions).where(inArray(sessions.id, ids))

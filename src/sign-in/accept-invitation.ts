@@ -91,7 +91,7 @@ export const createInvited = async (
     ...values,
     id: user_id,
     organization_id: organization.id,
-    // An administrator's invitation is already an approval. Only a registration needs one.
+    // An administrator's invitation is already an approval. Only a registration needs an approval.
     enabled: !(invitation.is_registration && needsApproval(organization)),
     // A person who has the link from the mail can read the mail of this address. This verifies the address.
     email_verified: invitation.delivery === 'mail',

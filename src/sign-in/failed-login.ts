@@ -7,7 +7,7 @@ import { countFailure, type ThrottleKey } from './throttle.ts'
 
 interface FailedLogin {
   organization_id: OrganizationId
-  /** The user of the account; undefined when the attempt names no existing user. */
+  /** The user of the account. Undefined when the attempt names no existing user. */
   user_id: UserId | undefined
   username_attempted: string | undefined
   failure_reason: string | undefined

@@ -56,7 +56,7 @@ interface Retry {
   headers: Record<string, string>
 }
 
-/** `is_same` is true when a user who followed a link typed the current password as the new one. */
+/** `is_same` is true when a user who followed a link typed the current password as the new password. */
 type ChosenPassword =
   | { password_hash: string; is_same: boolean; retry?: never }
   | { password_hash?: never; is_same?: never; retry: Retry }

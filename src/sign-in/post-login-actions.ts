@@ -26,8 +26,8 @@ import { checkMaker } from './user-links.ts'
 export type PostLoginAction =
   | { readonly do: 'link'; readonly account: ExternalIdentity }
   /**
-   * `link_hash` is the hash of the link that started the login; the action consumes the link. `is_same` is
-   * true when the user who followed the link typed the current password as the new one.
+   * `link_hash` is the hash of the link that started the login. The action consumes this link. `is_same` is
+   * true when the user who followed the link typed the current password as the new password.
    */
   | {
       readonly do: 'replace_password'

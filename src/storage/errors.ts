@@ -69,10 +69,12 @@ export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P
 export const needsNewConnection = has(/^(0A000|25006)$/)
 
 /**
- * True for a failure that is possibly temporary. SQLite: the file cannot be opened, read or written; memory
- * is short; another process holds a lock. PostgreSQL: the connection is lost; a transaction conflicted or was
- * canceled; a lock was not available; connections, memory or disk space are short; a failover is going on;
- * the server has a fault; somebody is changing the database, its users, passwords or rights.
+ * True for a failure that is possibly temporary:
+ *
+ * - SQLite: the file cannot be opened, read or written, memory is short, or another process holds a lock.
+ * - PostgreSQL: the connection is lost, a transaction conflicted or was canceled, or a lock was not available
+ *   in time. Connections, memory or disk space are short. A failover is going on, or the server has a fault.
+ *   The database, its users, passwords or rights are being changed.
  */
 export const isStorageFailure = (error: unknown): boolean => isLost(error) || passing(error)
 const passing = has(

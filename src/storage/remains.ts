@@ -57,7 +57,7 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 
 /**
  * True while rows of a deleted object with this id remain. When an organization is deleted, its roles, groups
- * and providers get no purge of their own; their rows disappear with the users of the organization.
+ * and providers get no separate purge. Their rows disappear with the users of the organization.
  */
 export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promise<boolean> => {
   if (await isPurging(q, id)) return true
@@ -74,9 +74,9 @@ export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promis
 }
 
 /**
- * Moves webhook cursors back to the last remaining event if they are beyond it. Each write that removes
- * events calls this. After the newest event is removed, SQLite gives its `seq` to the next new event. A
- * cursor with this `seq` would skip that event.
+ * Moves the cursor of each webhook back to the last remaining event, if the cursor is beyond this event. Each
+ * write that removes events must call this function. If the newest event was removed, SQLite gives its `seq`
+ * to the next new event. A webhook whose cursor has this `seq` would skip the new event.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   const { events, webhooks } = tx.tables

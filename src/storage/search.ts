@@ -14,9 +14,7 @@ interface Searchable {
 
 /** A search in one organization or in all organizations. */
 export interface Search {
-  /**
-   * One or more words. Each word must be contained in one of the fields, so that a full name finds its user.
-   */
+  /** One or more words. Each word must occur in one of the fields, so that a full name finds the user. */
   term: string
   organization_id?: OrganizationId | undefined
   /**
@@ -110,7 +108,7 @@ const within = (seq: SQL, { after, upTo }: IndexPart): SQL =>
 export const indexRows = (search: Search, span: IndexPart = {}): SQL =>
   sql`SELECT rowid AS seq FROM users_search WHERE users_search MATCH ${matchOf(search)}${within(sql`rowid`, span)}`
 
-/** Returns the entries of SQLite's search index that begin with the text; a user may have several entries. */
+/** Returns the entries of SQLite's search index that begin with the text. A user can have several entries. */
 export const entriesOf = (text: string): SQL =>
   sql`SELECT doc AS seq FROM users_search_terms WHERE term >= ${text} AND term < ${`${text}\u{10ffff}`}`
 

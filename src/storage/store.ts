@@ -106,7 +106,7 @@ export interface Store {
   /**
    * Runs one isolated transaction. The body must do no I/O except through `tx`. If the body throws, nothing
    * is stored. On PostgreSQL the body can run again after a lost connection, or after a conflict with another
-   * write of any copy. A body that must store something and refuse returns the refusal; the caller throws it
+   * write of any copy. A refusal that must store something is returned by the body. The caller throws it
    * after the commit.
    *
    * @throws AppError `temporarily_unavailable` when the store cannot write

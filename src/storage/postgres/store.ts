@@ -48,7 +48,7 @@ const LOCK_POLL = 50
 
 /**
  * Settings of the planner. By default PostgreSQL scans small tables in full. A serializable transaction that
- * scans a table conflicts with every write to this table. If scans are off, the planner uses an index; every
+ * scans a table conflicts with every write to this table. If scans are off, the planner uses an index. Every
  * query has a suitable index. JIT is off, because it speeds up only long queries, and the server's queries
  * are short.
  */

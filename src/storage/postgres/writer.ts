@@ -106,8 +106,7 @@ const openWriter = (
   const run = async (text: string, values?: unknown[]): Promise<QueryResult> => {
     if (!inTransaction || !connection) throw unavailable(new Error('There is no transaction.'))
     try {
-      // `execute` sends the statement now and not when it is awaited, so that the next statement cannot
-      // overtake it.
+      // `execute` sends the statement before the `await`, so that the next statement cannot overtake it.
       const answer = connection.unsafe(text, values).values().execute()
       return (await withTimeout(answer, closeConnection, stall)) as QueryResult
     } catch (error) {
@@ -123,10 +122,7 @@ const openWriter = (
     await dropped?.close().catch(() => {})
   }
 
-  /**
-   * Runs one attempt. A failed attempt stores nothing, except possibly when the connection was lost during
-   * the commit.
-   */
+  /** Runs one attempt. A failed attempt stores nothing, unless the connection is lost during the commit. */
   const attempt = async <T>(
     body: Body<T>,
     mode: Mode,
@@ -231,10 +227,9 @@ export const postgresWriter = (
       const result: Done<T> | Failed = await writer.attempt(body, mode, outcomes)
       if ('value' in result) return result
       const { error, cause, unsure, topics } = result as Failed
-      // A conflict can cause a unique violation: a concurrent write has committed a row that the snapshot of
-      // the body lacks. The write therefore runs again alone, so that its body sees this row. Only a
-      // violation in this second run is reported.
-      // https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
+      // A unique violation can come from a conflict: a concurrent write has committed a row that the snapshot
+      // lacks. The write therefore runs again alone and sees this row. Only a violation of this run is
+      // reported. https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = (isLost(cause) || needsNewConnection(cause)) && !unsure && !lost
       if (!isTaken && !isStorageFailure(cause)) throw error

@@ -18,6 +18,7 @@ export const PAGE = 2048
 
 const MIGRATIONS = 'CREATE TABLE migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT'
 
+/** Runs migrations and records them. */
 export const applyMigrations = (db: Database, migrations: [name: string, text: string][]): void => {
   if (!hasMigrations(db)) db.run(MIGRATIONS)
   for (const [name, text] of migrations) {
@@ -39,4 +40,5 @@ export const hasMigrations = (db: Database): boolean => {
   return found !== undefined
 }
 
+/** Returns the SHA-256 of a migration's text in hexadecimal digits. */
 export const hashOf = (text: string): string => hash('sha256', text)

@@ -59,7 +59,7 @@ const discard = (path: string): void => {
 /**
  * Returns the result of `use` on the database at `path`. Other processes can write to the database meanwhile.
  *
- * @throws StorageError when the database cannot be read; SQLite's error when the database is damaged
+ * @throws StorageError when the database cannot be read, or SQLite's error when it is damaged
  */
 export const withReadOnly = <T>(
   path: string,

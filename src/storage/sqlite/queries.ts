@@ -132,6 +132,7 @@ export const sqliteQueries = (db: Connection, guard: () => void): Queries & { fi
   return Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const, made, finalize })
 }
 
+/** Returns the dialect of all statements. */
 export const sqliteDialect = (): SQLiteAsyncDialect => {
   const dialect = new SQLiteAsyncDialect()
   // If a join compares a parameter with a column, each binding of the parameter makes SQLite plan the join

@@ -32,7 +32,7 @@ const freshSchema = (applied: string[]): Schema => {
   return schemaOf(db)
 }
 
-/** Formats a name as a JSON string, because an untrusted file may contain any characters. */
+/** Formats a name as a JSON string, because an untrusted file can contain any characters. */
 const shown = (key: string): string =>
   JSON.parse(key)
     .map((part: unknown) => JSON.stringify(part))

@@ -87,7 +87,7 @@ const probeRead = preparedForStart('probe', (q, { settings }) =>
 const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
   try {
     const db = new Database(path, { create: true })
-    // During the start, a wait for another process may block the event loop.
+    // During the start a wait for another process blocks the event loop, which does no harm.
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
