@@ -192,7 +192,7 @@ const confirmLink = async (
   return linkAs(context, browser, flow, identity, user, factors)
 }
 
-/** Completes the profile with the user's input. An address that was typed here is not verified. */
+/** Completes the profile with the user's input. An address that the user types is not verified. */
 const completeProfile = async (
   context: Context,
   pending_link: PendingLink,

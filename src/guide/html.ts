@@ -37,7 +37,7 @@ const block = (part: Block): string => {
   if (part.type === 'heading')
     return `<h${part.depth} id="${text(part.id)}">${inlines(part.text)}</h${part.depth}>`
   if (part.type === 'paragraph') return `<p>${inlines(part.text)}</p>`
-  // A wide block scrolls; `tabindex` lets the keyboard scroll it:
+  // A wide block scrolls. `tabindex` makes it scrollable with the keyboard:
   // https://www.w3.org/WAI/standards-guidelines/act/rules/0ssw9k/
   if (part.type === 'code') return `<pre tabindex="0"><code>${text(part.text)}</code></pre>`
   if (part.type === 'table') return table(part.head, part.rows)

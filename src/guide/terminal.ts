@@ -140,7 +140,7 @@ export const contentsText = ({ width, bold }: Style): string => {
     .join('\n\n')
 }
 
-/** Splits a block into the texts that a search looks through; a row of a table is one text. */
+/** Splits a block into the texts that a search looks through. A row of a table is one text. */
 const textsOf = (part: Block): string[] => {
   if (part.type === 'code') return part.text.split('\n')
   if (part.type === 'list') return part.items.map(plain)

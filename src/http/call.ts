@@ -48,7 +48,9 @@ interface OpenedRequest extends Request {
   [CALL]?: Call
 }
 
-/** Maximum characters of a user agent, which events, sessions and logins store; browsers send about 120. */
+/**
+ * Maximum characters of a user agent, because events, sessions and logins store it. Browsers send about 120.
+ */
 const MAX_USER_AGENT = 512
 
 const NO_LOCALES: readonly string[] = []
@@ -64,7 +66,7 @@ class OpenedCall implements Call {
   page: string | undefined
   readonly #core: Core
   readonly #server: RequestIP | undefined
-  /** The request object that the socket received; Bun knows the client's address for this object only. */
+  /** The request object that the socket received. Bun returns the client's address only for this object. */
   readonly #received: Request
   #ip_address: string | undefined
 
@@ -141,7 +143,9 @@ export const withRequest = (call: Call, path: string, request: Request): Call =>
   locale: call.locale,
 })
 
-/** Returns the call of a request that came through `openCall`; throws for any other request. */
+/**
+ * Returns the call that `openCall` opened for this request. Throws when no call was opened for the request.
+ */
 export const callOf = (request: Request): Call => {
   const call = (request as OpenedRequest)[CALL]
   if (!call) throw new Error('The request has no call: openCall did not see it.')

@@ -1,7 +1,7 @@
 import { AppError } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
-/** Declared paths with their allowed methods; paths without parameters come first. */
+/** Declared paths with their allowed methods. Paths without parameters come first. */
 export type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
 /** Returns the table of the routes. */

@@ -26,7 +26,7 @@ const statuses = {
   temporarily_unavailable: 503,
 } as const
 
-/** Error codes of the refusals that are not an `OAuthError`; each code has one HTTP status. */
+/** Error codes of the refusals that are not an `OAuthError`. Each code has one HTTP status. */
 export type AppErrorCode = keyof typeof statuses
 
 interface AppErrorOptions {

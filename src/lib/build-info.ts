@@ -92,7 +92,8 @@ const installed = (): Installed[] => {
 }
 
 const installedAs = (name: string, path: string, [spec, , , integrity]: Locked): Installed => {
-  // The lock file names a nested package `parent/name`; its folder is in the parent's node_modules.
+  // The lock file names a nested package `parent/name`. The folder of this package is in the parent's
+  // node_modules.
   const parent = path === name ? [] : [path.slice(0, -name.length - 1), 'node_modules']
   const folder = join(root, 'node_modules', ...parent, name)
   const { license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))

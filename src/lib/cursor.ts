@@ -35,7 +35,7 @@ export const sealCursor = (key: Buffer, keyset: Keyset, binding: string): string
  */
 export const openCursor = (key: Buffer, cursor: string, binding: string): Keyset => {
   const sealed = Buffer.from(cursor, 'base64url')
-  // base64url has several spellings of the same bytes; only the canonical one is accepted.
+  // base64url has several spellings of the same bytes. Only the canonical spelling is accepted.
   if (sealed.toString('base64url') !== cursor) throw refused()
   let plain: string
   try {

@@ -6,7 +6,7 @@ import { retryLater } from './app-error.ts'
  */
 export interface HashLane {
   work: 'login' | 'change'
-  /** The organization's id or slug; `:known` is appended for logins from known browsers. */
+  /** The organization's id or slug. For a login from a known browser, `:known` is appended. */
   organization: string
   /** Result of `networkOf`; undefined for work that is not attributed to a network. */
   network?: string | undefined
@@ -27,7 +27,7 @@ interface Waiting {
  * organization already has as many waiting jobs as there are free seats. When only one organization has
  * waiting jobs, it therefore gets half of the seats, and a second organization always finds free seats. The
  * networks of an organization share its seats by the same rule, and a single network gets a third of all
- * seats. The rule is that of dynamic queue thresholds (Choudhury and Hahne, IEEE/ACM Transactions on
+ * seats. This is the rule of dynamic queue thresholds (Choudhury and Hahne, IEEE/ACM Transactions on
  * Networking 6(2), 1998).
  *
  * The queue throws AppError 503 `temporarily_unavailable` with `Retry-After` when it refuses a job. The job
@@ -74,7 +74,7 @@ export const fairQueue = (slots: number, waiting: number) => {
     try {
       return await job()
     } finally {
-      // The next job takes over the slot; without a next job the slot becomes free.
+      // The next job takes over the slot. If no job waits, the slot becomes free.
       const next = dequeue()
       if (next) next.start()
       else running--

@@ -9,7 +9,7 @@ export type LogLevel = keyof typeof levels
  */
 type Write = (fields: Readonly<Record<string, unknown>>, text?: string) => void
 
-/** The log of a server. Callers pass named fields; the field `err` is an error. */
+/** The log of a server. Callers pass named fields. The field `err` is an error. */
 export interface Logger {
   readonly info: Write
   readonly warn: Write

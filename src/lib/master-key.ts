@@ -24,7 +24,7 @@ export interface MasterKey {
 
 const TAG = 16
 
-/** Encrypts with AES-256-GCM under a key of 32 bytes and a random nonce; `label` is the associated data. */
+/** Encrypts with AES-256-GCM under a key of 32 bytes and a random nonce. `label` is the associated data. */
 export const sealWith = (key: Buffer, plain: Uint8Array, label: string): Buffer => {
   const nonce = randomOctets(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(label))

@@ -11,8 +11,8 @@ import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Lifetime of a verification link. It is longer than `LINK_LIFETIME` of the other kinds, because mail is not
- * always read soon and this link allows no login.
+ * Lifetime of a verification link. It is longer than the `LINK_LIFETIME` of other links, because people do
+ * not always read mail soon, and because a verification link allows no login.
  */
 const VERIFY_FOR = DAY
 

@@ -112,8 +112,8 @@ const deliverInvitation = async (
 }
 
 /**
- * Lifetime of a registration link. It is longer than that of a reset link, because a registration link gives
- * access to no account and the person may read the mail a day later.
+ * Lifetime of a registration link. It is longer than the lifetime of a reset link, because a registration
+ * link gives access to no account and the person may read the mail a day later.
  */
 const REGISTER_WITHIN = DAY
 
@@ -217,8 +217,8 @@ const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
 }
 
 /**
- * Renders a queued mail and hands it to the mail server. The link of the mail is created here. The lifetime
- * of the link thus begins when the mail is sent, and only the mail contains the link.
+ * Renders a queued mail and hands it to the mail server. The link of the mail is created at this time. The
+ * lifetime of the link thus begins when the mail is sent, and only the mail contains the link.
  */
 const deliver = async (context: Context, mail: MailRow): Promise<void> => {
   const { kind, locale, organization_id, data, created_at } = mail

@@ -17,8 +17,8 @@ import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, remove
 export const LINK_LIFETIME = 30 * MINUTE
 
 /**
- * Milliseconds after which an unsent mail is dropped, by kind. By then the person who asked for the mail no
- * longer waits.
+ * Milliseconds after which an unsent mail of a kind is dropped. After this time, the person who asked for the
+ * mail no longer waits for it.
  */
 const SEND_WITHIN: Partial<Record<MailKind, number>> = {
   reset_password: LINK_LIFETIME,

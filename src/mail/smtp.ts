@@ -8,8 +8,8 @@ const TIMEOUT = 10 * SECOND
 /**
  * Milliseconds to wait for each answer when a mail is sent. Filters may scan a mail before the server
  * answers. If the client leaves earlier, the server may already have accepted the mail, and gets the mail
- * again at each attempt: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. The ten minutes of the RFC
- * would let a server that hangs hold up the other mails of the organization for longer than a code is valid.
+ * again at each attempt: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. With the ten minutes of the
+ * RFC, a server that hangs would delay the other mails of the organization for longer than a code is valid.
  */
 export const ANSWER_TIMEOUT = 2 * MINUTE
 

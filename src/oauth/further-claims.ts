@@ -6,7 +6,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { type ClaimMapping, mappedClaims, reads } from '#src/protocol/oidc/claim-mapping.ts'
 import type { Queries } from '#src/storage/store.ts'
 
-/** Claims in addition to those of every token. */
+/** Claims that a token can contain in addition to the claims that every token contains. */
 export interface FurtherClaims {
   /** Claims of the client's mapping, for every token and userinfo. */
   mapped: Record<string, unknown>

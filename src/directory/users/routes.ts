@@ -101,7 +101,7 @@ const create = async (
   return { ...(await context.store.read(q => answerOf(q, user))), ...(invitation_url && { invitation_url }) }
 }
 
-/** Returns the admin routes of users; `inviteUser` sends the invitation of a new user. */
+/** Returns the admin routes of users. `inviteUser` sends the invitation of a new user. */
 export const userRoutes = (context: Context, inviteUser: InviteUser): AdminRoute[] => [
   route({
     id: 'createUser',

@@ -12,14 +12,14 @@
  * |---------------------|---------------------------------------------------|---------------------------------------------------|
  * | walk                | base <= 1,000                                     | base                                              |
  * | walk                | base <= 10,000 < all                              | at most base                                      |
- * | sortedPage          | all <= 1,000, sort `created_at`                   | all once; then none until users change            |
+ * | sortedPage          | all <= 1,000, sort `created_at`                   | all once; then 0 until users change               |
  * | numbered            | all <= 1,000, sort `last_login`                   | all once from the search index; then all by their |
  * |                     |                                                   | number (`seq`), sorted for each page              |
  * | inOrderOfCreation   | sort `created_at`, term not short                 | matches up to the last match of the page          |
- * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then none until users change            |
+ * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then 0 until users change               |
  * | collect             | all <= 10,000, any other sort                     | all, sorted for each page                         |
  * | beginning           | sort `username` or `email`, one word of three     | a page of one run of the index; all other         |
- * |   + sortedPage      | characters or more, no @; matches that do not     | matches once; then none until users change        |
+ * |   + sortedPage      | characters or more, no @; matches that do not     | matches once; then 0 until users change           |
  * |                     | begin with the term <= 10,000                     |                                                   |
  * | walk                | short term                                        | rows up to the last row of the page               |
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
@@ -205,8 +205,8 @@ const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<
 
 /**
  * All matches of a search, sorted by the user name or address (`name`), or in the order of creation. The
- * latest 16 searches are cached until users change. No more are kept, because each search has up to 10,000
- * matches in memory.
+ * latest 16 searches are cached until users change. No more searches are kept, because each search has up to
+ * 10,000 matches in memory.
  */
 const sorted = cached(
   'users',

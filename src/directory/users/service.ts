@@ -59,7 +59,7 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 }
 
 /**
- * Creates a user; `also` runs in the same write.
+ * Creates a user. `also` runs in the same write.
  *
  * @throws AppError 422 for a broken rule of the organization; 403 for roles with permissions that the caller
  * lacks; 409 for a taken user name or address; 503 when too many passwords wait to be hashed

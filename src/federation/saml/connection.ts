@@ -8,8 +8,8 @@ import { DAY } from '#src/lib/duration.ts'
 import { samlAddress } from './service-provider.ts'
 
 /**
- * The check warns when a certificate expires in fewer days than this, because both sides need time to install
- * a new certificate.
+ * The check warns when a certificate expires within this number of days, because both sides need time to
+ * install a new certificate.
  */
 const SOON = 30
 

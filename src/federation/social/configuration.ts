@@ -57,8 +57,8 @@ export const organizationOf = async (
 }
 
 /**
- * Lifetime of Apple's client secret in milliseconds. A new secret is signed for each call; Apple allows six
- * months.
+ * Lifetime of Apple's client secret in milliseconds. A new secret is signed for each call. Apple allows a
+ * lifetime of six months.
  */
 const SECRET_LIFETIME = 5 * MINUTE
 

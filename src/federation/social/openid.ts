@@ -102,8 +102,8 @@ const checkAccessTokenHash = (
 }
 
 /**
- * Milliseconds by which the clocks may differ, both between machines of a provider and between copies of this
- * server. The default for SAML providers (`clock_tolerance`) is the same.
+ * Milliseconds by which the clocks of two machines of a provider, or of two copies of this server, may
+ * differ. The default for SAML providers (`clock_tolerance`) is the same.
  */
 const TOLERANCE = MINUTE
 
