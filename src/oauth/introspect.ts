@@ -20,7 +20,7 @@ import { findExclusion } from './grants/grant.ts'
 /** An active token of any organization; {@link maySee} decides whether the client may read the token. */
 interface Found {
   organization_id: OrganizationId
-  /** Identifier of the API that an access token is for. */
+  /** Identifier of the API for which an access token was issued. */
   resource?: string | undefined
   user_id: UserId | undefined
   target_id: string
@@ -82,7 +82,7 @@ const findAccess = async (context: Context, text: string): Promise<Found | undef
   }
 }
 
-/** Returns a refresh token that the token endpoint accepts. */
+/** Finds a refresh token. Returns undefined when the token endpoint would refuse the token. */
 const findRefresh = async (context: Context, text: string): Promise<Found | undefined> => {
   const grant = await context.store.read(q => findRefreshGrant(context, q, text))
   if (!grant || grant === 'gone') return undefined
@@ -117,8 +117,9 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
 }
 
 /**
- * Records the introspection with the client as actor. The target is the session or client of the token. For a
- * token that is inactive or that the caller may not read, the target is the calling client.
+ * Records the introspection. The actor is the calling client. The target is the session of the token, or the
+ * client of a token without user. When the token is inactive or the calling client may not read the token,
+ * the target is the calling client.
  */
 const recordIntrospection = (
   context: Context,

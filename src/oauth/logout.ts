@@ -24,7 +24,7 @@ import { beginLogOut, logOut, revokeSessionsAlone } from '#src/sessions/service.
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 
 const PATH = '/oauth/logout'
-/** Parameters that are kept on the confirmation page and when a POST is redirected to GET. */
+/** Parameters that the confirmation form posts again, and that a redirect from POST to GET keeps. */
 const kept = ['client_id', 'post_logout_redirect_uri', 'state', 'ui_locales']
 
 type Parameters = ReadonlyMap<string, string>
@@ -49,9 +49,9 @@ const getLogout =
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)
     if (hinted.length > 0) return end(context, logout, hinted)
-    // The request has no hint, or the session of the hint has no login in this browser. The session of a hint
-    // ends at once. The logins of this browser end only after the user confirms, because any site can send a
-    // browser here.
+    // At this point the request has no hint, or no login of this browser has begun the session of the hint.
+    // The session of the hint ends at once. The logins of this browser end only after the user confirms,
+    // because any site can send a browser here.
     if (session) await endSession(context, session, call)
     return logins.length > 0 ? confirmation(context, logout) : goodbye(context, logout)
   }
@@ -125,8 +125,8 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
   if (client && target !== undefined && client.post_logout_redirect_uris.includes(target))
     return seeOther(withParameters(target, { state: parameters.get('state') }))
   const isUnregistered = target !== undefined
-  // The page links to the client only if the request has a valid hint. Any web site can send a browser here,
-  // and without this condition the site could choose the client.
+  // The page links to the client only if the request has a valid hint. Any web site can send a browser here
+  // and could otherwise choose the client.
   const return_url = logout.hint && client && homeOf(client)
   return render(
     'logged-out',
@@ -167,10 +167,10 @@ const confirmation = async (context: Context, logout: Logout): Promise<Response>
 }
 
 /**
- * Returns the data that both logout pages need. The brand is that of the organization whose users are signed
- * in. When they belong to several organizations, or nobody is signed in, it is the default organization's
- * brand. The brand of the client's organization is not used, because any organization could then link here
- * with its own client and put its CSS on a page of other users.
+ * Returns the data that both logout pages need. The page has the brand of the organization whose users are
+ * signed in. The page has the brand of the default organization when nobody is signed in, or when the users
+ * belong to several organizations. The brand of the client's organization is not used: any organization could
+ * link here with its own client and put its CSS on a page of other users.
  */
 const common = async (
   context: Context,

@@ -14,9 +14,9 @@ import { type IssuedToken, issueToken } from '#src/tokens/issue.ts'
 import { furtherClaims } from './further-claims.ts'
 
 /**
- * Issues an access token for a user who has not signed in, for `gatehouse token` and development mode. The
- * token belongs to a session, and an event records the token, so that an administrator can find and revoke
- * it.
+ * Issues an access token for a user who has not signed in. `gatehouse token` and development mode call this
+ * function. The token belongs to a session, and an event records the token, so that an administrator can find
+ * and revoke it.
  *
  * @param grant `lifetime` in seconds
  * @throws Error when the user is disabled or deleted
@@ -30,7 +30,7 @@ export const issuePersonalToken = async (
     lifetime: number
     client_info: ClientInfo
     grant_type: string
-    /** Changes the claims; development mode only. */
+    /** Changes the claims. Only development mode passes this function. */
     change?: (claims: Record<string, unknown>) => Record<string, unknown>
   },
 ): Promise<IssuedToken> => {

@@ -37,14 +37,15 @@ const MAX_BYTES = 16 * 1024
 /**
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
  * that register the same metadata without an initial access token share one client_id, because some clients
- * register at each connection. If such a client would soon be removed, it is renewed. When the charge for the
- * renewal is refused, the answer is the stored client, unless its time has ended. The setting
- * `client_registration` of each organization decides who may register (`settingsOf` has its default).
+ * register at each connection. A shared client that would soon be removed is renewed. If the charge for the
+ * renewal is refused, the answer is the stored client while that client has not expired. The setting
+ * `client_registration` of each organization decides who may register. `settingsOf` has the default of this
+ * setting.
  */
 export const postRegister = (context: Context) =>
   endpoint(context, async endpoint_call => {
-    // CORS: any web page may read the response, because an open registration belongs to no organization and a
-    // public client has no secret. The exceptions are below.
+    // CORS: any web page may read the answer to an open registration of a public client. Such a client
+    // belongs to no organization and has no secret.
     endpoint_call.client_id = PUBLIC_DYNAMIC
     const { call } = endpoint_call
     if (!(await acceptsRegistrations(context.store)))
@@ -55,7 +56,8 @@ export const postRegister = (context: Context) =>
     const body = await readMetadata(call)
     const registration = parseRegistration(body, mayAsk)
     const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
-    // No page may read a secret, or the answer to a registration with an initial access token.
+    // No web page may read an answer with a secret, or the answer to a registration with an initial access
+    // token.
     if (secret || token !== undefined) endpoint_call.client_id = undefined
     const client_id = idOf(registration, secret, token)
     const known = client_id.startsWith(PUBLIC_DYNAMIC)
@@ -69,8 +71,8 @@ export const postRegister = (context: Context) =>
   })
 
 /**
- * True for a scope that a dynamic client may get. Scopes of APIs that do not exist yet are among them; a
- * permission, and a scope about the user that no such client gets, is not.
+ * True for a scope that a dynamic client may get: each scope in `dynamicScopes`, and each scope of an API,
+ * even of an API that does not exist yet. Permissions and all other scopes of OpenID Connect are refused.
  */
 const mayAsk = (scope: string): boolean =>
   expand([scope]).size === 0 && (dynamicScopes.includes(scope) || !openidScopes.includes(scope))
@@ -82,8 +84,8 @@ const idOf = (registration: Registration, secret: Secret | undefined, token: str
 }
 
 /**
- * Reads the metadata of a registration. A body that cannot be read gets the error code of RFC 7591, which is
- * `invalid_client_metadata`.
+ * Reads the metadata of a registration. An unreadable body is refused with `invalid_client_metadata`, the
+ * error code of RFC 7591.
  */
 const readMetadata = async ({ request }: Call): Promise<unknown> => {
   try {
@@ -143,9 +145,10 @@ const register = async (
 }
 
 /**
- * Charges a registration to the network of the caller, and with a token also to the token's organization. A
- * request with a wrong token is charged to the budget `commit`, although it stores nothing. Strangers with
- * wrong tokens thus cannot use up the budget `registration`, whose total the whole instance shares.
+ * Charges a registration to the network of the caller. A registration with a token is also charged to the
+ * organization of the token. A request with a wrong token is charged to the budget `commit`, although it
+ * stores nothing. Strangers with wrong tokens thus cannot use up the budget `registration`, which the whole
+ * instance shares.
  *
  * @throws AppError 401 `invalid_token`, 429 `rate_limited`
  */
@@ -162,7 +165,10 @@ const chargeRegistration = async (
   if (isWrong) throw unauthorized(WRONG_TOKEN)
 }
 
-/** Returns the initial access token of a request; undefined without an Authorization header. */
+/**
+ * Returns the initial access token of a request. Returns undefined when the request has no Authorization
+ * header.
+ */
 const readToken = ({ request }: Call): string | undefined => {
   const header = request.headers.get('authorization')
   return header === null ? undefined : header.replace(/^bearer +/i, '')
@@ -178,7 +184,8 @@ const unauthorized = (description: string): AppError =>
 /**
  * Uses an initial access token once and returns the organization of the token.
  *
- * @throws AppError 401 `invalid_token`, also when the organization has turned registration off
+ * @throws AppError 401 `invalid_token` when the token is unknown, used up or expired, or the organization has
+ * turned registration off
  */
 const spend = async (context: Context, tx: Transaction, token: string): Promise<OrganizationId> => {
   const used = await useInitialAccessToken(tx, hashSecret(token), context.clock.now())

@@ -13,8 +13,8 @@ import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
  * Handles token revocation. The answer is 200 with an empty body, even when the request is refused, because
- * the client could do nothing about the refusal. Only a failure of the server is an error, such as 503 when
- * the store cannot write. https://www.rfc-editor.org/rfc/rfc7009#section-2
+ * the client could do nothing about the refusal. Only a failure of the server gives an error status, such as
+ * 503 when the store cannot write. https://www.rfc-editor.org/rfc/rfc7009#section-2
  */
 export const postRevoke = (context: Context) =>
   endpoint(context, async endpoint_call => {
@@ -39,8 +39,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-  // revoked, because services verify it without a call to this server. Presenting one does not count as a
-  // wrong guess, so the client is not authenticated.
+  // revoked, because services verify it without a call to this server. The client is not authenticated in
+  // this case, because an access token does not count as a wrong guess.
   if (token.includes('.')) return
   const attempt = async () => {
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))
@@ -50,8 +50,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // A call without client authentication is accepted, because a stranger can use a token here only to end its
-  // session. A secret or an assertion in the call must be correct.
+  // A call without client authentication is accepted, because a stranger with a token can only end the
+  // session of the token here. If the call contains a secret or an assertion, it must be correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',
