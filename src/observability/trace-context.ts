@@ -12,8 +12,8 @@ const HEADER = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 const isAllZero = (id: string): boolean => /^0+$/.test(id)
 
 /**
- * Parses a `traceparent` header. Returns undefined for a header that is missing or invalid; the trace then
- * starts here.
+ * Parses a `traceparent` header. Returns undefined for a header that is missing or invalid. In this case a
+ * new trace starts at this server.
  */
 export const parseTraceParent = (header: string | null): TraceParent | undefined => {
   const [, version, trace_id = '', span_id = '', flags = '', more] = HEADER.exec(header ?? '') ?? []

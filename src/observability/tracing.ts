@@ -38,7 +38,7 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
   })
   const end = (span: Started, failed = false, ended = now()): void => exporter.add({ ...span, ended, failed })
 
-  /** Runs `work`, in a child span if a trace is being recorded. */
+  /** Runs `work`. While a trace is being recorded, `work` gets a child span. */
   const within = <T>(
     name: string,
     kind: Span['kind'],
@@ -70,7 +70,10 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
 }
 type Tracer = ReturnType<typeof openTracer>
 
-/** Traces writes. Spans show the wait before a write, and the commit, which concurrent writes may share. */
+/**
+ * Traces writes. One span shows the wait before a write. Another span shows the commit, which several
+ * concurrent writes can share.
+ */
 const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
   const system = { 'db.system.name': store.engine === 'sqlite' ? 'sqlite' : 'postgresql' }
   return {
