@@ -39,9 +39,10 @@ const filesOf = (config: Config): string[] =>
   existsSync(folderOf(config)) ? readdirSync(folderOf(config)) : []
 
 /**
- * Returns the unfinished files, by whether a process still writes to them. The name of a file contains the id
- * of its process. A file that has not changed since the start of this server is left from an interrupted
- * backup: after a restart of a container another process may have the same id.
+ * Returns the unfinished files in two groups: a process still writes to the `live` files, and interrupted
+ * backups left the `left` files. The name of a file contains the id of the process that writes it. After a
+ * restart of a container another process may have the same id. A file that has not changed since the start of
+ * this server is therefore `left`.
  */
 const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
   Object.groupBy(
@@ -58,7 +59,7 @@ const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
 /** Returns the names of the backups, oldest first. */
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
-/** Empty file that exists while the latest backup is a failed one. All workers see it. */
+/** Empty file that exists while the latest backup is one that failed. All workers read this file. */
 const failureOf = (config: Config): string => join(folderOf(config), '.failed')
 
 /** Returns the time at which the latest backup failed, or 0 if it did not fail. */
@@ -70,19 +71,20 @@ const noteFailure = (config: Config, now: number): void => {
     writeFileSync(failureOf(config), '', { mode: 0o600 })
     utimesSync(failureOf(config), new Date(now), new Date(now))
   } catch {
-    // In a folder that cannot be written to, the next backup fails before it reads the database.
+    // The folder cannot be written to. The next backup therefore fails too, before it reads the database.
   }
 }
 
 const mb = (bytes: number): number => Math.floor(bytes / 1e6)
 
-/** Bytes that a backup leaves free, because SQLite's log may take as much. */
+/** Bytes that a backup leaves free on the disk, because SQLite's log can grow to this size. */
 const RESERVE = 64 * 1024 * 1024
 
 /**
- * Removes what is left of interrupted backups. Returns why no backup can be begun, or undefined. A backup of
- * SQLite has to fit beside the database: otherwise it would fill the disk, and the writes of the server would
- * fail until the backup fails too. The size of a backup of PostgreSQL is not known before.
+ * Removes the unfinished files of interrupted backups. Returns the reason why no backup can begin. Returns
+ * undefined when a backup can begin. A backup of SQLite is refused if it does not fit on the disk: it would
+ * fill the disk, and the writes of the server would fail until the backup fails too. The size of a PostgreSQL
+ * backup is not known in advance.
  */
 const prepare = (config: Config): string | undefined => {
   for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
@@ -98,10 +100,10 @@ const prepare = (config: Config): string | undefined => {
 
 /**
  * Makes a backup, and removes old backups until `keep` remain. A backup whose name has a later time than the
- * new one comes from a clock that was ahead. It is not removed, and `keep` does not count it. A child process
- * copies the database, so that no request waits for the disk.
+ * new backup was made while the clock was ahead. Such a backup is not removed, and `keep` does not count it.
+ * A child process copies the database, so that no request waits for the disk.
  *
- * @throws Error when the backup fails; a failed backup removes no older backup
+ * @throws Error when the backup fails; no older backup is removed in this case
  */
 export const makeBackup = async ({ config, clock, log, backups }: Context, keep: number): Promise<void> => {
   const folder = folderOf(config)
@@ -174,7 +176,10 @@ const listBackups = ({ config, backups }: Context): z.output<typeof Backups> => 
 
 const inProgress = () => conflict('A backup is being made.')
 
-/** Runs `begin`, then makes a backup under the lock of backups. Resolves when the backup has begun. */
+/**
+ * Runs `begin` and then makes a backup, both under the lock of backups. Resolves as soon as the backup has
+ * begun.
+ */
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
   const { config, store, log, backups } = context
   const requireIdle = () => {
@@ -182,7 +187,7 @@ const beginBackup = async (context: Context, begin: () => Promise<unknown>): Pro
   }
   const begun = Promise.withResolvers<void>()
   const work = async (): Promise<void> => {
-    // On SQLite the lock admits the backups of this process, the only server.
+    // SQLite has only one server, and the lock does not exclude other backups of the same process.
     requireIdle()
     const obstacle = prepare(config)
     if (obstacle) throw conflict(obstacle)
@@ -193,7 +198,8 @@ const beginBackup = async (context: Context, begin: () => Promise<unknown>): Pro
     begun.resolve()
     await made.catch(error => log.error({ event: 'backup', err: error }))
   }
-  // The promise is settled already unless the lock was taken or `work` refused.
+  // These calls change nothing if the backup has begun, because `begun` is then settled. Otherwise another
+  // server holds the lock, or `work` has thrown.
   store.exclusively(backupLock(config.data_dir), work).then(() => begun.reject(inProgress()), begun.reject)
   return begun.promise
 }

@@ -32,9 +32,9 @@ const parse = <T>(name: string, path: string, what: string, read: () => T): T =>
 }
 
 /**
- * Reads the certificate and the key that the settings name; undefined when the settings name none. The expiry
- * is not checked, so that a server can start with an expired certificate. The server loads the renewed
- * certificate without a restart.
+ * Reads the certificate and the key that the settings name. Returns undefined when the settings name none.
+ * The expiry is not checked, so that a server can start with an expired certificate. The server loads the
+ * renewed certificate without a restart.
  *
  * @throws ConfigError when a file cannot be read, a file does not contain the expected PEM, or the key does
  * not belong to the certificate

@@ -74,8 +74,8 @@ const forEachRow = async <Row extends { id: string }>(
 
 /**
  * Opens the secrets of webhooks, identity providers and authenticator apps, and the private key for SAML.
- * Checks that this key belongs to its certificate. Returns a line for each finding, at most `MAX_FINDINGS`,
- * and the number of secrets.
+ * Also checks that the private key belongs to the stored certificate. Returns a line for each finding, at
+ * most `MAX_FINDINGS`, and the number of secrets.
  */
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
@@ -107,8 +107,8 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
 
 /**
  * Checks the MAC of each event. Returns a line for each changed event, at most `MAX_FINDINGS`, and the number
- * of events. A deleted event cannot be detected: each MAC covers one event, because a chain would break when
- * the events of a deleted user are removed.
+ * of events. A deleted event cannot be detected, because each MAC covers only one event. A chain of MACs
+ * would break when the events of a deleted user are removed.
  */
 export const checkEvents = async ({
   store,

@@ -45,7 +45,7 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   const timer = setInterval(() => {
     due = note() + INTERVAL
   }, INTERVAL).unref()
-  // Records the current delay before the read, because right after a hold the gauge may be read before the
+  // The current delay is recorded before each read: right after a hold, the gauge may be read before the
   // delayed tick runs.
   showHold(metrics, () => holds.read(note()) / 1_000)
   return () => {
@@ -54,7 +54,6 @@ export const watchEventLoop = (metrics: Metrics): (() => void) => {
   }
 }
 
-/** Name of the gauge, whose unit is seconds. */
 export const EVENT_LOOP_HOLD = 'gatehouse_event_loop_hold_seconds'
 const HELP = 'Longest time in the last minute for which one task held the event loop.'
 

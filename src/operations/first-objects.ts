@@ -78,10 +78,9 @@ const adminClient = ({ config, clock }: Core, secret: string): Client => ({
 })
 
 /**
- * Creates the first admin client if `secret` is given. If the client exists, a changed secret is set. Scopes
- * that are new in this version are added, so that scripts can call the new routes. A client that an
- * administrator deleted is created again only if the settings have its secret. Without that secret it stays
- * deleted after a restart.
+ * Creates the first admin client if `secret` is given. An existing client gets the secret, and the scopes
+ * that are new in this version, so that scripts can call the new routes. A client that an administrator
+ * deleted is created again only if the settings contain its secret.
  */
 const applyAdminClient = async (
   base: Core,
@@ -127,8 +126,8 @@ const writeClientFile = ({ config }: Core, client_secret: Secret): string => {
   const content = { client_id: config.admin_client_id, client_secret }
   try {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 })
-    // An interrupted start leaves this file. `wx` refuses a link, which root would follow out of the data
-    // directory.
+    // An interrupted start may have left this file. `wx` refuses to write through a link. Root would
+    // otherwise follow the link out of the data directory.
     rmSync(`${file}.new`, { force: true })
     writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, {
       mode: 0o600,
@@ -173,8 +172,8 @@ export const checkChosenNames = (config: Config): void => {
 }
 
 /**
- * Creates the administrator that the settings name. It runs at the first start only, because a restart must
- * not bring back a deleted administrator or an old password.
+ * Creates the administrator that the settings name. This function runs only at the first start, because a
+ * restart must not bring back a deleted administrator or an old password.
  *
  * @throws ConfigError for a password that the rules refuse
  */

@@ -11,7 +11,10 @@ import { allScopes, findSecretHash, hasOrganization, KNOWN_SCOPES } from './star
 
 /** Result of `createInstance`. The caller reports it to the operator. */
 export interface FirstStart {
-  /** File with the generated secret of the first admin client, when this start wrote it. */
+  /**
+   * Path of the file with the generated secret of the first admin client. Absent when this start wrote no
+   * file.
+   */
   admin_client_file?: string
   /** True when no administrator exists and thus a set-up link is needed. */
   needs_admin: boolean

@@ -23,14 +23,14 @@ import { checkFiles } from './files.ts'
 import { isLocalHost } from './metrics.ts'
 
 /**
- * Result of a check. `warn` is for facts that the operator should know, and `skip` is for a check that was
- * not made.
+ * Result of a check. `warn` marks a fact that the operator should know. `skip` marks a check that was not
+ * made.
  */
 export interface Finding {
   state: 'ok' | 'warn' | 'fail' | 'skip'
   text: string
 }
-/** Returns the finding of a check without a problem. */
+/** Returns the finding of a check that found no problem. */
 export const ok = (text: string): Finding => ({ state: 'ok', text })
 /** Returns a finding that the operator should know about. */
 export const warn = (text: string): Finding => ({ state: 'warn', text })
@@ -43,7 +43,7 @@ export const fail = (text: string): Finding => ({ state: 'fail', text })
  */
 export const skip = (text: string): Finding => ({ state: 'skip', text })
 
-/** The checked instance. The server itself or a command on its machine checks it. */
+/** The instance to check. The server checks itself, or a command on the machine of the server checks it. */
 export interface Inspected {
   config: Config
   /** Milliseconds since the epoch. */
@@ -52,7 +52,7 @@ export interface Inspected {
   withStore<T>(use: (store: Store) => Promise<T>): Promise<T>
 }
 
-/** Maximum number of webhooks that one line names. */
+/** Maximum number of webhooks that a finding names. */
 const NAMED = 10
 const GB = 1e9
 /**
@@ -171,14 +171,15 @@ const webhooks: Check = ({ now, withStore }) =>
       : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
   })
 
-/** The checks that the server and a command on its machine can both make. */
+/** The checks that can be made both by the server and by a command on the machine of the server. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
 /** Seconds for which the event loop may be held before the check warns. Users notice half a second. */
 const LONG_HOLD = 0.5
 
 /**
- * Returns the finding about the event loop from the text of the metrics; undefined when the gauge is missing.
+ * Returns the finding about the event loop from the text of the metrics. Returns undefined when the text
+ * lacks the gauge of the event loop.
  */
 export const judgeLoop = (metrics: string): Finding | undefined => {
   const held = new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1]
@@ -187,7 +188,7 @@ export const judgeLoop = (metrics: string): Finding | undefined => {
   return Number(held) > LONG_HOLD ? warn(`${found}, and all requests waited`) : ok(found)
 }
 
-/** Runs a check; a check that throws has failed. */
+/** Runs a check. When the check throws, the finding is `fail`. */
 export const runCheck = async (check: Check, checked: Inspected): Promise<Finding> => {
   try {
     return await check(checked)

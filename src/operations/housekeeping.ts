@@ -7,7 +7,7 @@ import type { Topic } from '#src/storage/store.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { hasRows } from './start-store.ts'
 
-/** Milliseconds between two checks for something to deliver. */
+/** Milliseconds between two checks whether a delivery is needed. */
 const LOOK = 5 * SECOND
 
 const rotate = async (context: Context): Promise<void> => {
@@ -26,7 +26,8 @@ interface Schedule {
 }
 
 /**
- * Backups have a schedule of their own, because they may take minutes. A job's first round loads its code.
+ * Backups have a schedule of their own, because a backup can take minutes. The first round of a job loads the
+ * code of the job.
  */
 const schedules: Schedule[] = [
   {
@@ -47,7 +48,7 @@ const schedules: Schedule[] = [
 type Start = (context: Context) => Stop
 
 interface Delivery {
-  /** Topic of the commits that may insert something to deliver. */
+  /** Topic of the commits that can insert something to deliver. */
   topic: Topic
   isNeeded(context: Context): Promise<boolean>
   load(): Promise<Start>
@@ -72,11 +73,11 @@ const deliveries: Delivery[] = [
 ]
 
 /**
- * Loads and starts a delivery only when it is needed, because loading its code would make each start slower.
- * Looks for work one second after the start, right after each commit with this topic, and every five seconds.
- * The interval is needed, because another process may commit.
+ * Loads and starts a delivery when `isNeeded` returns true. Loading the code of every delivery would make
+ * each start of the server slower. `isNeeded` is called one second after the start, right after each commit
+ * with the topic, and every five seconds, because another process may commit.
  *
- * @returns a function that stops it
+ * @returns a function that stops the work
  */
 const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery): Stop => {
   let stop: Stop | undefined
@@ -109,10 +110,11 @@ const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery):
 
 /**
  * Runs the jobs in sequence once a minute. Reads skip expired and deleted rows, so a row that no round has
- * removed yet cannot be used. An expired session is reported (event, logout at the client) up to a minute
- * late. For backups and key rotation the minute does not matter, because backups are at least an hour apart
- * and rotations at least a day. Only one copy of the server runs the jobs of a schedule at a time, because
- * all copies would find the same work. Copies with different data directories make separate backups.
+ * removed yet cannot be used. The event of an expired session, and the logout at its client, come up to a
+ * minute late. Backups and key rotations can also be a minute late. This does not matter, because backups are
+ * at least an hour apart and rotations at least a day. Only one copy of the server runs the jobs of a
+ * schedule at a time, because all copies would find the same work. Copies with different data directories
+ * make separate backups.
  */
 const everyMinute = (context: Context, { lock, jobs }: Schedule): Timer => {
   let running = false
@@ -134,7 +136,7 @@ const everyMinute = (context: Context, { lock, jobs }: Schedule): Timer => {
  * Starts the periodic work: the sweep of expired rows, purges, key rotation, retention of events, backups,
  * deliveries, and the measurement of the event loop.
  *
- * @returns a function that stops it. Its promise resolves when no delivery runs.
+ * @returns a function that stops all periodic work. Its promise resolves when no delivery runs.
  */
 export const startHousekeeping = (context: Context): Stop => {
   const timers = schedules.map(schedule => everyMinute(context, schedule))

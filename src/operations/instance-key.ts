@@ -8,8 +8,8 @@ import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 
 /**
- * Server setting: the instance key, sealed under the master key. All other sealed data is encrypted under
- * keys that are derived from the instance key.
+ * Name of the server setting that contains the instance key, sealed under the master key. All other sealed
+ * data is encrypted under keys that are derived from the instance key.
  */
 const NAME = 'instance_key'
 
@@ -21,7 +21,7 @@ export const isNewInstance = async (store: Store): Promise<boolean> =>
 
 const seal = (master: MasterKey, bytes: Uint8Array): string => master.seal(bytes, NAME).toString('base64')
 
-/** Returns the instance key; undefined when another master key sealed it. */
+/** Returns the instance key. Returns undefined when another master key sealed the instance key. */
 const open = (master: MasterKey, sealed: string): Buffer | undefined => {
   try {
     return master.open(Buffer.from(sealed, 'base64'), NAME)
@@ -64,7 +64,7 @@ export const openInstanceKey = async (
 /**
  * Seals the instance key under another master key. Every later start needs that master key.
  *
- * @throws StorageError when `from` is not the current master key, or `to` is
+ * @throws StorageError when `from` is not the current master key, or when `to` is the current master key
  */
 export const changeMasterKey = async (base: Core, from: MasterKey, to: MasterKey): Promise<void> => {
   await base.store.write(async tx => {

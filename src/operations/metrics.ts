@@ -77,8 +77,8 @@ const isLocal = ({ url, host, trusted_proxies }: Context['config'], request: Req
   !forwarding.some(name => request.headers.has(name))
 
 /**
- * True when the caller may read the metrics. With `metrics_token` a caller needs the token; otherwise only a
- * local caller may read them.
+ * True when the caller may read the metrics. If the setting `metrics_token` is set, the caller must send this
+ * token. Otherwise the caller must be local.
  */
 const mayRead = ({ config }: Context, request: Request): boolean => {
   const { metrics_token } = config

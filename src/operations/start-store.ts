@@ -25,7 +25,7 @@ const selectSecret = preparedForStart('secret of a client', (q, { clients }) => 
 
 /**
  * Returns the hash of a client's secret. Returns null for a public client and for a client outside the
- * organization `within`, and undefined when no client has the id.
+ * organization `within`. Returns undefined when no client has the id.
  */
 export const findSecretHash = async (
   q: Queries,
@@ -44,7 +44,6 @@ const selectOrganization = preparedForStart('id of an organization', (q, { organ
     .where(eq(organizations.id, sql.placeholder('id'))),
 )
 
-/** True when the organization has a row. */
 export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
   (await selectOrganization(q, { id })).length > 0
 
@@ -53,6 +52,5 @@ const rowsOf = {
   webhooks: preparedForStart('any webhook', (q, t) => q.select({ one: sql`1` }).from(t.webhooks).limit(1)),
 }
 
-/** True when a table has a row. */
 export const hasRows = async (q: Queries, name: 'logouts' | 'webhooks'): Promise<boolean> =>
   (await rowsOf[name](q, {})).length > 0

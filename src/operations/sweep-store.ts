@@ -10,8 +10,8 @@ import { deleteBatch } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Milliseconds for which an ended session is kept. Its last access token has expired by then, because tokens
- * are valid for at most a day and clocks differ by minutes at most.
+ * Milliseconds for which an ended session is kept. After this time the last access token of the session has
+ * expired, because tokens are valid for at most a day and clocks differ by at most a few minutes.
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
@@ -39,7 +39,7 @@ const LOGOUT_KEPT = DAY
  */
 const INVITATION_KEPT = 90 * DAY
 
-/** Removes at most `limit` expired rows and returns their number. */
+/** Removes at most `limit` expired rows and returns the number of removed rows. */
 export type Removal = (tx: Transaction, limit: number, now: number, context: Core) => Promise<number>
 
 type Expiring =
@@ -78,14 +78,14 @@ export const removals: Removal[] = [
   expired('mails', tx => tx.tables.mails.number, MAIL_KEPT),
   (tx, limit, now) => {
     const { logouts } = tx.tables
-    // An expired logout without `done_at` is kept. The delivery still attempts it, and then makes the next
-    // logout of the client due.
+    // An expired logout without `done_at` is kept. The delivery still attempts such a logout, and then makes
+    // the next logout of the client due.
     const where = and(isNotNull(logouts.done_at), lte(logouts.expires_at, now - LOGOUT_KEPT))
     return deleteBatch(tx, logouts, logouts.number, where, limit)
   },
   expired('invitations', tx => tx.tables.invitations.id, INVITATION_KEPT),
   (tx, limit, now) => {
-    // Strangers can request any number of registrations, so an expired one is not kept.
+    // Expired registrations are removed at once, because strangers can request any number of registrations.
     const { invitations: t } = tx.tables
     const where = and(eq(t.is_registration, true), lte(t.expires_at, now))
     return deleteBatch(tx, t, t.id, where, limit)

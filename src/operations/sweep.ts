@@ -4,9 +4,9 @@ import { inBatches } from '#src/storage/batches.ts'
 import { removals } from './sweep-store.ts'
 
 /**
- * Ends expired sessions, each with a `session.expired` event, and removes expired rows, in writes of bounded
- * size. Returns the number of handled sessions and rows. The number includes extended sessions, which only
- * get a later `due_at`.
+ * Ends expired sessions and records a `session.expired` event for each. Also removes expired rows. Each write
+ * has a bounded size. Returns the number of handled sessions and rows. The number includes extended sessions,
+ * which only get a later `due_at`.
  */
 export const sweep = async (context: Context): Promise<number> => {
   const now = context.clock.now()
