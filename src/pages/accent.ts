@@ -7,8 +7,8 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * The page backgrounds on which text has the least contrast, among those of all themes: one for the light
- * scheme and one for the dark scheme.
+ * The page background on which text has the least contrast. `LIGHT` is the worst light background of all
+ * themes, and `DARK` is the worst dark one.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
@@ -31,8 +31,8 @@ interface Scheme {
  * https://www.w3.org/TR/WCAG22/#non-text-contrast
  */
 const tokensOf = (accent: string, { ground, goal, soft, glow, link, focus }: Scheme) => {
-  // White or black is readable on the accent, because every colour has a contrast of at least 4.5 to one of
-  // them.
+  // Either white or black is readable on the accent: every colour has a contrast of at least 4.5 to white or
+  // to black.
   const on_accent = contrast(accent, WHITE) >= 4.5 ? WHITE : BLACK
   return {
     accent,
@@ -58,8 +58,8 @@ const lightTokens = (accent: string) =>
   })
 
 /**
- * Returns the tokens of the dark scheme. An accent about as dark as the background, or darker, is lightened
- * first, so that a button stands out.
+ * Returns the tokens of the dark scheme. An accent that is about as dark as the background, or darker, is
+ * first lightened, so that buttons stand out.
  */
 const darkTokens = (given: string) => {
   const accent = contrast(given, BLACK) < 1.6 ? readableOn(DARK, given, 1, 8) : given
@@ -91,7 +91,10 @@ const rule = (tokens: Record<string, string>): string =>
 export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 
 const urls = new Map<string, string>()
-/** Maximum cached URLs. There is a limit because the colours are settings of any number of organizations. */
+/**
+ * Maximum number of cached URLs. Without a limit the cache could grow with each colour that an organization
+ * sets.
+ */
 const MAX_URLS = 1_000
 
 /**
@@ -108,7 +111,7 @@ export const accentUrl = (accent: string): string => {
   return url
 }
 
-/** Returns the response for the URL of an accent stylesheet; undefined for any other path. */
+/** Returns the response for the URL of an accent stylesheet. Returns undefined for any other path. */
 export const accentAsset = (pathname: string): Response | undefined => {
   const [, color] = /^\/assets\/accents\/([0-9a-f]{6})\./.exec(pathname) ?? []
   const accent = `#${color}`

@@ -13,8 +13,8 @@ export const isAssetType = (extension: string): extension is AssetType => Object
 
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 /**
- * Headers of an uploaded file and of a file in the themes folder. With them an SVG that is opened as a
- * document can neither run scripts nor load anything.
+ * Headers of an uploaded file and of a file in the themes folder. These headers keep an SVG that is opened as
+ * a document from running scripts and from loading anything.
  */
 export const SANDBOX_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -22,7 +22,7 @@ export const SANDBOX_HEADERS = {
 
 /**
  * Returns the response for a file of the pages. Caches keep the file for a year, because its URL contains a
- * hash of the content. `headers` may set a different caching time.
+ * hash of the content. `headers` can set a different caching time.
  */
 export const assetAnswer = (
   body: string | Uint8Array<ArrayBuffer>,

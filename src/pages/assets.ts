@@ -3,7 +3,10 @@ import { embed, embedBinary } from '#src/lib/embed.ts' with { type: 'macro' }
 import { type AssetType, assetAnswer } from './asset-answer.ts'
 
 const files = Object.freeze(embed('templates', ['.css', '.js', '.svg']))
-/** Icon for home screens, 180 pixels square, as base64. Browsers and phones request it at fixed addresses. */
+/**
+ * Icon for home screens, 180 pixels square, as base64. Browsers and phones request the icon at fixed
+ * addresses.
+ */
 const { 'touch-icon.png': icon = '' } = embedBinary('templates', ['.png'])
 
 const urls = new Map<string, string>()
@@ -28,13 +31,17 @@ export const assetUrl = (path: string): string | undefined => {
   return urls.get(path)
 }
 
-/** Returns the response for a path below `/assets/`; undefined when no such file is embedded. */
+/**
+ * Returns the response for a path below `/assets/`. Returns undefined when no embedded file has this path.
+ */
 export const asset = (pathname: string): Response | undefined => {
   if (urls.size === 0) load()
   const found = by_url.get(pathname)
   return found && assetAnswer(found.body, found.type)
 }
 
-/** Returns the icon for home screens. Caches keep it for a day only, because its address has no hash. */
+/**
+ * Returns the icon for home screens. Caches keep the icon for only a day, because its address has no hash.
+ */
 export const touchIcon = (): Response =>
   assetAnswer(Uint8Array.fromBase64(icon), 'png', { 'cache-control': 'public, max-age=86400' })

@@ -21,14 +21,14 @@ export const contrast = (a: string, b: string): number => {
 const toHex = (channels: number[]): string =>
   `#${channels.map(channel => Math.round(channel).toString(16).padStart(2, '0')).join('')}`
 
-/** Mixes two colours; `share` is the weight of the second, from 0 to 1. */
+/** Mixes two colours. `share` is the weight of `other`, from 0 to 1. */
 export const mix = (color: string, other: string, share: number): string => {
   const others = channelsOf(other)
   return toHex(channelsOf(color).map((channel, i) => channel + ((others[i] ?? 0) - channel) * share))
 }
 
 /**
- * Moves the HSL lightness towards 0 or 1, keeping hue and saturation:
+ * Moves the HSL lightness towards 0 or 1. Keeps hue and saturation:
  * https://www.w3.org/TR/css-color-4/#rgb-to-hsl
  */
 const lightened = (color: string, to: 0 | 1, share: number): string => {
@@ -56,8 +56,8 @@ const lightened = (color: string, to: 0 | 1, share: number): string => {
 
 /**
  * Returns the colour if its contrast to the background reaches `ratio`. Otherwise makes the colour darker
- * (`to` is 0) or lighter (1) in steps of one percent, and returns the first one that reaches `ratio`. Returns
- * black or white when no step reaches `ratio`.
+ * (`to` is 0) or lighter (`to` is 1) in steps of one percent, and returns the first colour that reaches
+ * `ratio`. Returns black or white when no step reaches `ratio`.
  */
 export const readableOn = (ground: string, color: string, to: 0 | 1, ratio: number): string => {
   for (let percent = 0; percent < 100; percent++) {

@@ -6,7 +6,7 @@ import { PageError } from './error-page.ts'
 
 /**
  * Purpose of a form. A token for one purpose is refused for every other purpose, so a token from one page
- * cannot post the form of another.
+ * cannot post the form of another page.
  */
 export type CsrfPurpose =
   | 'login'
@@ -36,9 +36,9 @@ const mac = (context: Pick<Core, 'master'>, purpose: CsrfPurpose, holder: Secret
   context.master.hmac('csrf').update(`${purpose}\0${holder}\0${subject}`).digest('base64url')
 
 /**
- * Issues the hidden `csrf_token` of a form. The token is a subject, such as the handle of the request, and a
- * MAC over purpose, subject and `holder`. The subject has no dots. `holder` is the hash of the browser's
- * cookie. The server stores nothing, so a page costs no write.
+ * Issues the hidden `csrf_token` of a form. The token consists of `subject`, a dot, and a MAC over `purpose`,
+ * `subject` and `holder`. `subject` is, for example, the handle of the request, and contains no dot. `holder`
+ * is the hash of the browser's cookie. The server stores nothing, so a page costs no write.
  */
 export const issueCsrf = (
   context: Pick<Core, 'master'>,
@@ -48,12 +48,13 @@ export const issueCsrf = (
 ): string => `${subject}.${mac(context, purpose, holder, subject)}`
 
 /**
- * Returns the subject of a token that this server issued to this browser for this purpose. A browser that
- * has a cookie, but not that of the token, most likely got the cookie in another tab. Its page therefore says
- * that the form has expired, and not that cookies may be switched off.
+ * Returns the subject of a token that this server issued to this browser for this purpose. A browser whose
+ * cookie does not match the token most likely got a new cookie in another tab. The error page therefore says
+ * that the form has expired. It does not say that cookies may be switched off.
  *
  * @param again the URL at which the user can start again after `expired`
- * @throws PageError 403 `forbidden` without a cookie or token, `expired` for any other token
+ * @throws PageError 403 `forbidden` when the cookie or the token is missing, 403 `expired` when the token
+ * does not match
  */
 export const verifyCsrf = (
   context: Pick<Core, 'master'>,
@@ -73,8 +74,9 @@ export const verifyCsrf = (
 }
 
 /**
- * Refuses a form posted from another origin, or from the opaque origin `null`. A request without `Origin`
- * passes. It does not come from a browser, because browsers send the header with every POST.
+ * Refuses a form posted from another origin, or from the opaque origin `null`. A request without the header
+ * `Origin` is accepted. Such a request does not come from a browser, because browsers send `Origin` with
+ * every POST.
  *
  * @throws PageError 403 `forbidden`
  */

@@ -1,7 +1,7 @@
 /**
  * The data of each page, by page name. A sentence that begins with "Posts" lists the fields of the page's
- * form. Callers pass codes instead of sentences, because the texts are in templates/locales. Over 300 lines
- * on purpose: one file shows all data that a template can use.
+ * form. Callers pass codes instead of sentences, because the texts are in templates/locales. This file has
+ * more than 300 lines on purpose: one file shows all data that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 
@@ -59,19 +59,21 @@ export interface PasswordRule {
   failed?: boolean
 }
 
-/** An error of a form. `seconds` is the time to wait, present when the text of the code states this time. */
+/**
+ * An error of a form. `seconds` is the time to wait. It is present when the text of `code` states this time.
+ */
 export interface FormError<Codes> {
   code: Codes
   seconds?: number
 }
 
-/** Posts `username`, `password`, and `organization` where the page asks for it. */
+/** Posts `username` and `password`. Also posts `organization` when the page asks for the organization. */
 export interface LoginPage extends Common {
   action: string
   request: string
   csrf_token: string
   username?: string
-  /** Organization that the user typed. When absent, the page does not ask for one. */
+  /** Organization that the user typed. Absent when the page does not ask for the organization. */
   organization?: string
   error?: FormError<MessageCode<'login.error.'>>
   /** Absent when the user opened /account without an application. */
@@ -87,22 +89,22 @@ export interface LoginPage extends Common {
 }
 
 /**
- * Asks a signed-in user to authenticate again. Posts `password`; `has_password` is false for a user without
- * one.
+ * Asks a signed-in user to authenticate again. Posts `password`; `has_password` is false for a user without a
+ * password.
  */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'>, StepExit {
   user: PageUser
   has_password: boolean
 }
 
-/** Posts `username`, and `organization` where the page asks for it. */
+/** Posts `username`. Also posts `organization` when the page asks for the organization. */
 export interface ResetPasswordPage extends Common {
   action: string
   request: string
   csrf_token: string
   login_url: string
   username?: string
-  /** Organization that the user typed. When absent, the page does not ask for one. */
+  /** Organization that the user typed. Absent when the page does not ask for the organization. */
   organization?: string
   /** True after the form was posted, whether or not the user exists. */
   sent?: boolean
@@ -123,7 +125,9 @@ export interface SignUpPage extends Common {
   error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
-/** Posts `token`. Without `form` and `sign_in_url` the page says that the address is verified. */
+/**
+ * Posts `token`. When `form` and `sign_in_url` are both absent, the page says that the address is verified.
+ */
 export interface VerifyEmailPage extends Common {
   email: string
   /**
@@ -148,7 +152,8 @@ export interface StepExit {
 }
 
 /**
- * Posts the field of the method (`code`, `recovery_code` or `credential`), and `remember` when it is ticked.
+ * Posts the field of `method`: `code`, `recovery_code` or `credential`. Also posts `remember` when the user
+ * has ticked that checkbox.
  */
 export interface SecondFactorPage extends Common, StepExit {
   action: string
@@ -161,7 +166,10 @@ export interface SecondFactorPage extends Common, StepExit {
   remember_days?: number | undefined
   /** WebAuthn request options as JSON. */
   options?: string
-  /** Link to the page where a lost factor is replaced; present when the step accepts no recovery code. */
+  /**
+   * Link to the page on which the user replaces a lost factor. Present when the step accepts no recovery
+   * code.
+   */
   replace_url?: string
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
@@ -184,7 +192,9 @@ interface EnrolForm extends Common, StepExit {
   error?: FormError<MessageCode<'enrol.error.'>>
 }
 
-/** Posts `code`. `path` is an SVG path of unit squares, which draws the QR code in a square of `size`. */
+/**
+ * Posts `code`. `path` is an SVG path of unit squares. It draws the QR code in a square with the side `size`.
+ */
 export interface EnrolTotpPage extends EnrolForm {
   qr: { size: number; path: string }
   key: string
@@ -215,8 +225,8 @@ export interface EmailCodePage extends Common {
   login_url: string
   username?: string
   /**
-   * Present when a code was requested. `given` is the code from the link in the mail. The page fills it in,
-   * and the user submits the form.
+   * Present when a code was requested. `given` is the code from the link in the mail. The page fills the code
+   * in, and the user submits the form.
    */
   again_url?: string
   given?: string
@@ -234,7 +244,8 @@ export interface RecoverPage extends Common {
 }
 
 /**
- * Shown once. The form is a GET of `action` with `request`. The user has to tick that the codes are saved.
+ * Shown once, after the codes were made. The form is a GET of `action` with `request`. The user must tick
+ * that the codes are saved.
  */
 export interface RecoveryCodesPage extends Common {
   user: PageUser
@@ -245,7 +256,7 @@ export interface RecoveryCodesPage extends Common {
   created_at: string
   action: string
   request?: string
-  /** Slug of the organization to which the page leads back, on an account page. */
+  /** Slug of the organization to which the page leads back. Present only among the account pages. */
   organization?: string | undefined
 }
 
@@ -329,7 +340,10 @@ interface ProviderPage extends Common, StepExit {
  */
 export interface LinkAccountPage extends ProviderPage {
   email: string
-  /** URL of the login page, for a user without a password. Every user gets it, so it reveals nothing. */
+  /**
+   * URL of the login page, which a user without a password needs. The page always has this link, so that the
+   * link does not reveal whether the user has a password.
+   */
   login_url: string
   error?: FormError<MessageCode<'link-account.error.'>>
 }
@@ -337,8 +351,8 @@ export interface LinkAccountPage extends ProviderPage {
 type ProfileField = 'first_name' | 'last_name' | 'email'
 
 /**
- * An attribute of the user. The form posts its value under `id`. A checkbox that is not ticked posts nothing,
- * so the form also posts the ids of all editable attributes as `attributes`.
+ * An attribute of the user. The form posts the value under the name `id`. A checkbox that is not ticked posts
+ * nothing, so the form also posts the ids of all editable attributes as `attributes`.
  */
 export interface AttributeField {
   id: string
@@ -351,7 +365,7 @@ export interface AttributeField {
   error?: MessageCode<'set-up.error.'>
 }
 
-/** Tells a user that the client does not admit them. */
+/** Tells the user that the client does not admit this user. */
 export interface ExcludedPage extends Common, StepExit {
   action: string
   request: string
@@ -360,7 +374,7 @@ export interface ExcludedPage extends Common, StepExit {
   user: PageUser
 }
 
-/** Terms of use: plain text, a page with them, or both. */
+/** Terms of use: a plain text, the URL of a page, or both. */
 export interface Terms {
   version: string
   text: string
@@ -444,8 +458,8 @@ export interface InvitationPage extends Common {
   /** Upstream providers with which the person may sign in instead. */
   providers?: { alias: string; name: string; kind: string }[]
   /**
-   * Present in the second form. `rules` are the password rules, and `options` are WebAuthn creation options
-   * as JSON when passkeys are allowed.
+   * Present in the second form. `rules` are the password rules. `options` are WebAuthn creation options as
+   * JSON, present when passkeys are allowed.
    */
   sign_in?: {
     options?: string
@@ -457,7 +471,7 @@ export interface InvitationPage extends Common {
   }
 }
 
-/** Shown to a user who is signed in without an application to return to. */
+/** Shown to a signed-in user when there is no application to return to. */
 export interface SignedInPage extends Common {
   user: PageUser
   account_url: string
@@ -512,7 +526,9 @@ export interface ErrorPage extends Common {
 export interface AccountFrame extends Common {
   csrf_token: string
   logout_action: string
-  /** Query that keeps the links of the page within one organization; empty unless the URL names one. */
+  /**
+   * Query that keeps the links of the page within one organization. Empty when the URL names no organization.
+   */
   organization_query: string
   /** True when the user may change the profile. */
   may_change: boolean
@@ -552,8 +568,8 @@ export interface AccountSecurityPage extends AccountFrame {
   has_password: boolean
   change_password_url: string
   /**
-   * State of codes by mail for this user; absent where the organization offers none. `only_way_in` means that
-   * the codes are on and cannot be switched off. The form posts `email_code`.
+   * State of codes by mail for this user. Absent when the organization does not offer codes by mail.
+   * `only_way_in` means that the codes are on and cannot be switched off. The form posts `email_code`.
    */
   email_code?: MessageCode<'account-security.email_code.'>
   email_code_action: string
@@ -571,12 +587,12 @@ export interface AccountProfilePage extends AccountFrame {
   seconds?: number
   /**
    * The e-mail address of the user when the server sends no mail. The user then cannot change the address,
-   * because a new one cannot be verified.
+   * because a new address cannot be verified.
    */
   fixed_email?: string
   /**
-   * Action of the form that requests the verification mail. Present when the server sends mail, and the
-   * address is unverified or a new address waits for verification.
+   * Action of the form that requests the verification mail. Present when the server sends mail and either the
+   * current address is unverified or a new address waits for verification.
    */
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */
@@ -591,10 +607,7 @@ export interface AccountProfilePage extends AccountFrame {
 
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
-  /**
-   * `created_at` is the time of the consent (ISO 8601), absent for a client that the user uses without
-   * consent.
-   */
+  /** `created_at` is the time of the consent (ISO 8601). It is absent for a client that needs no consent. */
   applications: {
     client_id: string
     client_name: string
@@ -609,7 +622,7 @@ export interface AccountApplicationsPage extends AccountFrame {
   notice?: MessageCode<'account-applications.notice.'>
 }
 
-/** Deletion posts `username`. */
+/** The form of `delete_action` posts `username`. */
 export interface AccountDataPage extends AccountFrame {
   username: string
   download_action: string
@@ -651,7 +664,7 @@ export interface AccountPage extends AccountFrame {
   })[]
   /** Sessions whose login has ended. */
   sessions: SessionRow[]
-  /** Milliseconds since the epoch, to which relative times refer. */
+  /** Time of the page in milliseconds since the epoch. The page shows other times relative to it. */
   now: number
   login_action: string
   session_action: string
@@ -681,7 +694,7 @@ export interface AccountPage extends AccountFrame {
   }
   /** Next steps for an administrator after the set-up. */
   next?: {
-    /** `lines` are a command or settings to paste. */
+    /** `lines` contain a command or settings that the user can paste. */
     steps: { step: MessageCode<'account.next.', '.title'>; lines: string[] }[]
     issuer: string
     /**
@@ -709,7 +722,7 @@ export interface AccountHistoryPage extends AccountFrame {
     /** Absent when the user signed in to the account pages. */
     client_name?: string
   })[]
-  /** Milliseconds since the epoch, to which relative times refer. */
+  /** Time of the page in milliseconds since the epoch. The page shows other times relative to it. */
   now: number
   /** Absent on the last page. */
   next_url?: string

@@ -34,7 +34,7 @@ export class PageError extends Error {
   }
 }
 
-/** Error pages of some error codes of the API. The other codes show `server_error`. */
+/** The error page of each listed error code of the API. All other codes show the page `server_error`. */
 const pageCodes: Partial<Record<AppErrorCode, ErrorPageCode>> = {
   invalid_request: 'bad_request',
   request_timeout: 'bad_request',
@@ -59,7 +59,7 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
-/** Errors after which there is no login to return to. Their page links to the account. */
+/** Errors after which there is no login to return to. The error page then links to the account. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 'link'])
 
 /** Errors in the request of an application, which the user cannot correct. */
@@ -69,12 +69,12 @@ const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client',
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of an error page. Without a login to return to, the link leads to the account. After a
- * refused POST it leads to the page of the form, and after a temporary error to the same URL. The Referer
- * names the page of the form. A Referer without a query may be the URL of an earlier refused POST; then the
- * call names the page. Other error pages have no link. An error in an application's request has no link
- * either, because only the application can correct it. A request from a page of this server does not count as
- * an application's request.
+ * Returns the link of an error page. When there is no login to return to, the link leads to the account.
+ * After a refused POST the link leads to the page of the form. After a temporary error the link leads to the
+ * same URL. The Referer names the page of the form. A Referer without a query may be the URL of an earlier
+ * refused POST. In this case `page` of the call names the page. Other error pages have no link. An error in
+ * an application's request has no link either, because only the application can correct it. A request from a
+ * page of this server does not count as an application's request.
  */
 const wayOn = (
   { config }: Core,
@@ -91,8 +91,8 @@ const wayOn = (
 }
 
 /**
- * Renders any error as a page. Logs the cause of an error with status 500 or higher, but does not log a
- * PageError.
+ * Renders any error as a page. Logs the cause of an error with status 500 or higher. A `PageError` is never
+ * logged.
  */
 export const errorPage = (context: Core, call: Call, error: unknown): Response => {
   const { locale } = call

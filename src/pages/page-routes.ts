@@ -17,7 +17,7 @@ export const withErrorPage =
     }
   }
 
-/** Mounts the routes of pages. Each answers an error with an error page. */
+/** Mounts the routes of pages. Each route answers an error with an error page. */
 export const pageRoutes = (context: Core, table: RouteTable<PageHandler>) =>
   mount(
     Object.fromEntries(Object.entries(table).map(([name, handle]) => [name, withErrorPage(context, handle)])),

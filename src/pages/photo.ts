@@ -20,8 +20,8 @@ export const PHOTO_LIMIT = 256 * 1024
  */
 export const PHOTO_PIXELS = 1024
 /**
- * Maximum scans of a JPEG. A decoder processes the whole picture once per scan; common files have at most
- * ten.
+ * Maximum scans of a JPEG. A decoder processes the whole picture once for each scan. Common files have at
+ * most ten scans.
  */
 const MAX_SCANS = 64
 
@@ -70,8 +70,8 @@ const cleanPng = (bytes: Buffer): Buffer[] => {
     check(end <= bytes.length)
     type = bytes.toString('latin1', at + 4, at + 8)
     check(bytes.readUInt32BE(end - 4) === crc32(bytes.subarray(at + 4, end - 4)))
-    // IHDR must be the first chunk and occur once. An unknown critical chunk may change the meaning of the
-    // others, so it is refused.
+    // IHDR must be the first chunk and occur once. A file with an unknown critical chunk is refused, because
+    // such a chunk may change the meaning of the other chunks.
     check((type === 'IHDR') === (at === 8))
     check(/^[a-z]/.test(type) || ['IHDR', 'PLTE', 'IDAT', 'IEND'].includes(type))
     if (type === 'IHDR') checkHeader(bytes.subarray(at + 8, end - 4))
@@ -85,8 +85,8 @@ const cleanPng = (bytes: Buffer): Buffer[] => {
 
 const [SOI, EOI, SOS] = [0xd8, 0xd9, 0xda]
 /**
- * Table segments (DHT, DQT and DRI) and frames. Arithmetic, lossless and hierarchical frames are missing,
- * because browsers do not decode them.
+ * Markers of the table segments (DHT, DQT and DRI), and markers of the frames. Arithmetic, lossless and
+ * hierarchical frames are missing, because browsers do not decode them.
  */
 const jpegTables = [0xc4, 0xdb, 0xdd]
 const jpegFrames = [0xc0, 0xc1, 0xc2]
@@ -98,8 +98,8 @@ const isAdobe = (marker: number, segment: Buffer): boolean =>
   marker === 0xee && segment.length === 16 && segment.toString('latin1', 4, 9) === 'Adobe'
 
 /**
- * Returns the orientation in an Exif segment if it is 2 to 8. These values rotate or mirror the picture (Exif
- * 2.32 section 4.6.4, tag 274).
+ * Returns the orientation that an Exif segment states (Exif 2.32 section 4.6.4, tag 274). Returns undefined
+ * for values other than 2 to 8, because the other values neither rotate nor mirror the picture.
  */
 const orientationOf = (segment: Buffer): number | undefined => {
   const tiff = segment.subarray(10)
@@ -232,8 +232,8 @@ const formats = {
 } as const
 
 /**
- * Returns a picture of a person (PNG, JPEG or WebP) without metadata, or the reason for refusing it. A JPEG
- * keeps its orientation. The type is detected from the content.
+ * Returns a picture of a person (PNG, JPEG or WebP) without metadata. Returns the reason when the picture is
+ * refused. A JPEG keeps its orientation. The type is detected from the content.
  */
 export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   if (bytes.length > PHOTO_LIMIT) return 'bytes'
@@ -248,7 +248,7 @@ export const cleanPhoto = (bytes: Buffer): Picture | PictureFault => {
   }
 }
 
-/** Cleans the picture in a data URI, as {@link cleanPhoto} does. The type that the URI names is ignored. */
+/** Cleans the picture in a data URI with {@link cleanPhoto}. The type that the URI names is ignored. */
 export const readPhoto = (uri: string): Picture | PictureFault => {
   const read = readDataUri(uri, PHOTO_LIMIT)
   return typeof read === 'string' ? read : cleanPhoto(read.bytes)

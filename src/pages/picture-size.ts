@@ -5,8 +5,8 @@ const png = (bytes: Buffer): Size | undefined =>
   bytes.toString('latin1', 12, 16) === 'IHDR' ? [bytes.readUInt32BE(16), bytes.readUInt32BE(20)] : undefined
 
 /**
- * Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2). C4, C8 and CC in that
- * range are other markers.
+ * Skips segments up to the frame header, SOF0 to SOF15 (ITU-T T.81 section B.2.2). The markers C4, C8 and CC
+ * in this range are not frame headers.
  */
 const jpg = (bytes: Buffer): Size | undefined => {
   let at = 2
@@ -42,8 +42,8 @@ const webp = (bytes: Buffer): Size | undefined => {
 const readers = { png, jpg, webp }
 
 /**
- * Returns the width and height in pixels that the file header states; undefined when the header is missing,
- * truncated or states no pixels.
+ * Returns the width and height in pixels that the file header states. Returns undefined when the header is
+ * missing or truncated, or when a side has no pixels.
  */
 export const pictureSize = (type: keyof typeof readers, bytes: Buffer): Size | undefined => {
   try {

@@ -26,9 +26,9 @@ const media: Record<string, PictureType> = {
 }
 
 /**
- * Matches one construct that may precede the root element. A document type must not contain declarations,
- * because a few entities could expand to gigabytes. Scripts in an SVG need no check, because they run neither
- * in an `<img>` nor under `SANDBOX_HEADERS`.
+ * Matches one construct that may precede the root element of an SVG. A document type must not contain
+ * declarations, because a few entities could expand to gigabytes. Scripts in an SVG need no check, because
+ * they run neither in an `<img>` nor under `SANDBOX_HEADERS`.
  */
 const prologue = /[\s\ufeff]+|<!--[\s\S]*?-->|<\?xml[^>]*\?>|<!DOCTYPE svg[^>[]*>/y
 
@@ -69,8 +69,8 @@ export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
  * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the bytes and
- * the type that the URI names, or the reason for refusing the URI. The bytes may be of another type, because
- * they are not checked here.
+ * the type that the URI names, or the reason for refusing the URI. This function does not check the bytes.
+ * They may therefore have another type.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =
@@ -95,7 +95,7 @@ export const readPicture = (uri: string): Picture | PictureFault => {
   return Math.max(...size) > PIXEL_LIMIT ? 'pixels' : read
 }
 
-/** Returns the picture as a data URI; undefined for an unknown type. */
+/** Returns the picture as a data URI. Returns undefined for an unknown type. */
 export const pictureUri = ({ type, bytes }: { type: string; bytes: Uint8Array }): string | undefined => {
   const name = Object.keys(media).find(candidate => media[candidate] === type)
   return name && `data:${name};base64,${Buffer.from(bytes).toString('base64')}`

@@ -30,8 +30,8 @@ const headers = {
 
 /**
  * Headers of a preview that a page of this origin shows in a frame. Scripts and forms do not work in the
- * preview, and no link leaves the frame. `allow-same-origin` lets the preview load its styles. It gives no
- * other rights, because scripts are forbidden.
+ * preview, and no link leaves the frame. `allow-same-origin` lets the preview load its styles. Scripts are
+ * forbidden, so the preview gets no other rights.
  */
 const stillHeaders = {
   'content-security-policy':
@@ -62,7 +62,10 @@ export interface RenderOptions {
   locale?: string
   status?: number
   headers?: Record<string, string>
-  /** Renders a preview for a frame of this origin. Scripts and forms do not work in it (`stillHeaders`). */
+  /**
+   * Renders a preview for a frame of this origin. Scripts and forms do not work in the preview
+   * (`stillHeaders`).
+   */
   is_still?: boolean
 }
 
@@ -86,8 +89,8 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
 }
 
 /**
- * Returns the URLs of a brand's stylesheets in their order: the theme, the shared styles, then the brand's
- * own sheets, which override both.
+ * Returns the URLs of a brand's stylesheets in the order in which a page loads them: the theme, the shared
+ * styles, the brand's own sheets. Later sheets override earlier ones.
  */
 export const sheetsOf = ({ theme, sheets = [] }: Brand): string[] =>
   [

@@ -9,16 +9,21 @@ import { type AssetType, assetAnswer, isAssetType, SANDBOX_HEADERS } from './ass
 import type { Brand } from './data.ts'
 
 /**
- * Maximum bytes of a theme in the data directory; loaded themes are kept in memory. The maximum for the
- * `custom_css` of an organization is smaller (directory/organizations/asset-address.ts).
+ * Maximum bytes of a theme in the data directory. The limit is needed, because loaded themes are kept in
+ * memory. The maximum for the `custom_css` of an organization is smaller
+ * (directory/organizations/asset-address.ts).
  */
 const STYLE_LIMIT = 256 * 1024
 /** Maximum bytes of a font or picture in the themes folder, enough for a font with many scripts. */
 const FILE_LIMIT = 1024 * 1024
-/** Milliseconds after which a theme is read again, so that an operator soon sees a change to it. */
+/**
+ * Milliseconds after which a theme is read again. The time is short, so that an operator soon sees a changed
+ * theme.
+ */
 const CHECK_INTERVAL = 3 * SECOND
 /**
- * Number of themes at which the cache is cleared. There is a limit because any organization may set any name.
+ * Number of themes at which the cache is cleared. The limit is needed, because each organization can name any
+ * theme.
  */
 const MAX_NAMES = 1_000
 
@@ -33,7 +38,9 @@ interface Sheet {
 interface Theme {
   checked_at: number
   sheet: Sheet | undefined
-  /** The previous version. Pages that were rendered before the change still request it. */
+  /**
+   * The previous version of the sheet. Pages that were rendered before the change still request this version.
+   */
   former: Sheet | undefined
   /** Problem that was logged last; the same problem is not logged again. */
   problem: string | undefined
@@ -42,7 +49,7 @@ interface Theme {
 const folderOf = ({ data_dir }: Config): string => join(data_dir, 'themes')
 
 /**
- * Reads a file of the folder; undefined when there is no such file. Anyone may request these files.
+ * Reads a file of the folder. Returns undefined when the file does not exist. Anyone can request these files.
  *
  * @throws Error for a file that cannot be read or has more than `limit` bytes, for anything but a regular
  * file, and for a symbolic link to a file outside the folder
@@ -71,7 +78,7 @@ const readWithin = (folder: string, path: string, limit: number): Uint8Array<Arr
 /**
  * Reads the stylesheet `NAME.css` of the folder as an asset.
  *
- * @throws Error as `readWithin` does
+ * @throws Error in the same cases as `readWithin`
  */
 const readSheet = (config: Config, name: string): Sheet | undefined => {
   const body = readWithin(folderOf(config), `${name}.css`, STYLE_LIMIT)
@@ -173,8 +180,8 @@ const listed = (config: Config): string[] => {
 const existsIn = (config: Config, name: string): boolean => listed(config).includes(`${name}.css`)
 
 /**
- * Returns a line for each problem of a theme in the data directory, and for each theme name in use that does
- * not exist.
+ * Returns a line for each theme in the data directory that cannot be used. Also returns a line for each name
+ * in `used` for which no theme exists.
  */
 export const checkThemes = (config: Config, used: readonly string[]): string[] => {
   const files = listed(config)

@@ -43,8 +43,8 @@ const isolated = (params: Params): Params =>
 
 /**
  * Returns a function that formats the text of a key. Texts have the syntax of ICU MessageFormat: `{name}` and
- * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` Keys that the language lacks
- * fall back to English. The result is plain text, not HTML.
+ * `{count, plural, =0 {No code is} one {# code is} other {# codes are}} left.` A key that the language lacks
+ * gets the English text. The result is plain text, not HTML.
  *
  * @throws Error when a parameter of the text is missing
  */

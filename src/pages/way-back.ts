@@ -18,16 +18,20 @@ const pages: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the path and query of the page that contained a posted form. The form may name its page; otherwise
- * the Referer is used. Returns `/account` when the page is unknown or not one of `pages`. A form in a login
- * names its page, because after a refused POST the Referer is a URL that a GET cannot show.
+ * Returns the path and query of the page that contained a posted form. `named` is the page that the form
+ * names. When the form names no page, the Referer is used. Returns `/account` when the page is unknown or not
+ * one of `pages`. A form in a login names its page, because after a refused POST the Referer is a URL that a
+ * GET cannot show.
  */
 export const wayBack = ({ url }: Pick<Config, 'url'>, request: Request, named?: string): string => {
   const page = URL.parse(named ?? request.headers.get('referer') ?? '', url)
   return page?.origin === url && pages.has(page.pathname) ? page.pathname + page.search : '/account'
 }
 
-/** Returns the `organization` (slug) that a URL or path names; undefined when it names none. */
+/**
+ * Returns the `organization` (slug) that a URL or path names. Returns undefined when no organization is
+ * named.
+ */
 export const organizationIn = (from: string): string | undefined => {
   const slug = new URLSearchParams(from.split('?')[1]).get('organization') ?? ''
   return /^[a-z0-9-]{1,64}$/.test(slug) ? slug : undefined
@@ -36,7 +40,7 @@ export const organizationIn = (from: string): string | undefined => {
 /**
  * Returns `path` with the organization that the URL or path `from` names, if it names one. An account page
  * that was opened for one organization thus leads only to pages of that organization, even when the latest
- * login of the browser belongs to another one.
+ * login of the browser belongs to another organization.
  */
 export const sameOrganization = (from: string, path: string): string => {
   const slug = organizationIn(from)
