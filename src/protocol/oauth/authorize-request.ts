@@ -17,9 +17,8 @@ export const promptValues = ['none', 'login', 'consent', 'select_account'] as co
 export type Prompt = (typeof promptValues)[number]
 
 /**
- * Response modes in which a code can be sent. `fragment` is missing, because it is for response types that
- * return tokens:
- * https://openid.net/specs/oauth-v2-multiple-response-types-1_0.html#ResponseModes
+ * Response modes in which a code can be sent. `fragment` is missing, because that mode is for response types
+ * that return tokens: https://openid.net/specs/oauth-v2-multiple-response-types-1_0.html#ResponseModes
  */
 export const responseModes = ['query', 'form_post'] as const
 
@@ -46,14 +45,14 @@ export type AuthorizeTarget = {
  * A validated authorization request as plain JSON. `scopes` are the requested scopes that the client may
  * have, or `openid` for a request without `scope`. `max_age` is in seconds. `organization_id` is never empty.
  * `id_token_hint` is not verified yet. `any_organization` is true when the client serves all organizations
- * and the request has no parameter `organization_id`, `resource` or `id_token_hint`; the field
- * `organization_id` is then only a default.
+ * and the request has no parameter `organization_id`, `resource` or `id_token_hint`. In this case the field
+ * `organization_id` is only a default.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
   readonly client_id: string
   readonly scopes: readonly string[]
-  /** Identifiers of the APIs that the request names, as they are registered; absent when it names no API. */
+  /** Registered identifiers of the APIs that the request names. Absent when the request names no API. */
   readonly resources?: readonly string[]
   readonly code_challenge: string
   readonly organization_id: string
@@ -75,8 +74,8 @@ export type AuthorizeRequest = AuthorizeTarget & {
 export const parseClientId = (parameters: ParameterMap): string => requireRegular(parameters, 'client_id')
 
 /**
- * Second step of validation: reads the redirect URI, the state and the response mode. A response mode that
- * cannot be used is refused by the third step, which sends the error in the query.
+ * Second step of validation: reads the redirect URI, the state and the response mode. The third step refuses
+ * a response mode that cannot be used, and sends the error in the query.
  *
  * @throws OAuthError `invalid_request`, to be shown as a page and never redirected
  * (https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1)
@@ -155,9 +154,9 @@ export const parseAuthorizeRequest = (
   }
 }
 
-// A request with one of these parameters is refused. The server neither reads nor fetches a request object,
-// because a `request_uri` would make the server call an address that a stranger chooses. The parameter is not
-// ignored either, because the client may rely on its values.
+// A request with one of these parameters is refused. The server reads no request objects. Fetching a request
+// object from a `request_uri` would make the server call an address that a stranger chooses. The parameters
+// are not ignored, because the client may rely on them.
 // https://openid.net/specs/openid-connect-core-1_0.html#JWTRequests
 const unsupported = {
   request: 'request_not_supported',
@@ -167,11 +166,12 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 /**
- * Accepts the response type `code` alone. The others put tokens into the URL, which history and logs keep:
- * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.2
+ * Refuses every response type except `code`. All other response types put tokens into the URL, which browser
+ * histories and logs keep: https://www.rfc-editor.org/rfc/rfc9700#section-2.1.2
  */
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
-  // An empty response_type is refused with unsupported_response_type, and a missing one with invalid_request.
+  // An empty response_type is refused with unsupported_response_type, and a missing response_type with
+  // invalid_request.
   const isEmpty = parameters.irregular.has('response_type')
   if (isEmpty || requireParameter(parameters.values, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type')
@@ -226,7 +226,7 @@ const readOrganization = (
 const isPrompt = (text: string): text is Prompt => (promptValues as readonly string[]).includes(text)
 
 /**
- * Returns the values of `prompt`. The value `none` must be the only one (OpenID Connect Core section
+ * Returns the values of `prompt`. The value `none` must be the only value (OpenID Connect Core section
  * 3.1.2.1). An unknown or repeated value is refused, because ignoring a value could skip a step that the
  * client relies on.
  */
@@ -254,8 +254,8 @@ const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined
 
 /**
- * Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. The
- * rest is ignored, because preferences are optional and requests are stored.
+ * Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. All
+ * other entries are ignored, because preferences are optional and requests are stored.
  */
 const readList = (text: string | undefined): readonly string[] =>
   text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

@@ -24,9 +24,9 @@ export type PresentedClient =
  * Reads client credentials from the Authorization header and the form. Returns undefined when the request
  * identifies no client.
  *
- * @throws OAuthError `invalid_client` for an unreadable header, and for an assertion that is unreadable or
- * contradicts `client_id`; `invalid_request` for two methods in one request, for a header that contradicts
- * `client_id`, and for a `client_secret` without `client_id`
+ * @throws OAuthError `invalid_client` when the header is unreadable, or the assertion is unreadable or
+ * contradicts `client_id`. OAuthError `invalid_request` when a request uses two methods, the header
+ * contradicts `client_id`, or a `client_secret` comes without `client_id`
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,
@@ -53,8 +53,8 @@ const severalMethods = () =>
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 /**
- * Maximum characters of an assertion, the same as of a bearer token. An assertion has six short claims and a
- * signature.
+ * Maximum characters of an assertion. Bearer tokens have the same limit. An assertion has six short claims
+ * and a signature.
  */
 const MAX_ASSERTION = 8192
 
@@ -78,8 +78,9 @@ const subjectOf = (jwt: string): string | undefined => {
   try {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
     const sub: unknown = Reflect.get(Object(claims), 'sub')
-    // NUL is refused because PostgreSQL cannot store it, and U+FFFD because decoders put it in place of
-    // invalid UTF-8. JSON may contain an escaped lone surrogate, which cannot be encoded in UTF-8.
+    // NUL is refused, because PostgreSQL cannot store it. U+FFFD is refused, because decoders put it in place
+    // of invalid UTF-8. A lone surrogate is refused, because UTF-8 cannot encode it. JSON can contain one as
+    // an escape.
     return typeof sub === 'string' && sub.isWellFormed() && !/[\0\ufffd]/.test(sub) ? sub : undefined
   } catch {
     return undefined
@@ -87,7 +88,7 @@ const subjectOf = (jwt: string): string | undefined => {
 }
 
 /**
- * Parses a Basic header. The client form-urlencodes its id and its secret before it joins them:
+ * Parses a Basic header. The client form-urlencodes its id and its secret before it joins the two:
  * https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
  */
 const parseBasic = (authorization: string): PresentedClient => {

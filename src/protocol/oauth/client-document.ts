@@ -5,13 +5,14 @@ import { OAuthError } from './error.ts'
 
 /**
  * Maximum characters of a client_id that names a metadata document. Such an id is stored with each session
- * and sent in each token; published ids have fewer than 100.
+ * and sent in each token. Published ids have fewer than 100 characters.
  */
 export const MAX_DOCUMENT_ID = 512
 
 /**
- * True when the client_id may be the URL of a metadata document: https, with a path, without user name,
- * fragment or dot segments. The text itself is checked, because a URL parser would normalize it.
+ * True when the client_id can be the URL of a metadata document. Such a URL has the scheme https and a path.
+ * It has no user name, no fragment and no dot segments. The text itself is checked, because a URL parser
+ * would normalize it.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-3
  */
 export const isDocumentId = (client_id: string): boolean => {
@@ -44,7 +45,7 @@ const readKeys = (document: object): Keys => {
 type Methods = Pick<Registration, 'token_endpoint_auth_method' | 'token_endpoint_auth_methods_supported'>
 
 /**
- * Reads the authentication methods of the client. A document may list several:
+ * Reads the authentication methods of the client. A document may list several methods:
  * https://openid.net/specs/openid-connect-rp-metadata-choices-1_0.html
  */
 const readMethods = (document: object, keys: Keys): Methods => {
@@ -71,7 +72,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
 
 /**
  * Reads the metadata document of a client. Its member `client_id` must be the URL of the document. Unknown
- * members, and grants that a dynamic client cannot have, are left out, not refused.
+ * members are ignored. Grants that a dynamic client cannot have are ignored too.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
  * @param client_id the URL of the document

@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { OAuthError } from './error.ts'
 
 /**
- * Signature algorithms of client assertions: those of FAPI 2.0 section 5.4, and RS256, which OpenID Connect
- * Discovery section 3 recommends and clients use.
+ * Signature algorithms of client assertions: the algorithms of FAPI 2.0 section 5.4, and RS256. OpenID
+ * Connect Discovery section 3 recommends RS256, and many clients use it.
  */
 export const assertionAlgs = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const
 export type AssertionAlg = (typeof assertionAlgs)[number]
@@ -17,7 +17,10 @@ export interface ClientKeys {
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }
 
-/** Maximum number of keys in a set, each of which is checked. Clients publish one to three keys. */
+/**
+ * Maximum number of keys in a set. The limit is needed, because each key is checked. Clients publish one to
+ * three keys.
+ */
 const MAX_KEYS = 100
 const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 

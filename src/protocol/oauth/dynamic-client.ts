@@ -7,7 +7,7 @@ import { parseScope } from './scope.ts'
 
 /**
  * Scopes that a dynamic client may ask for, in addition to the scopes of APIs that are open to it. Anyone may
- * register a client, so no scope of the admin API is here.
+ * register a client, so this list has no scope of the admin API.
  */
 export const dynamicScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access']
 
@@ -16,8 +16,8 @@ const grants = ['authorization_code', 'refresh_token'] as const
 const applicationTypes = ['web', 'native'] as const
 
 /**
- * Maximum URIs of a registration. The limit is low, because anyone may register and published clients list a
- * handful.
+ * Maximum URIs of a registration. The limit is low, because anyone may register a client. Published clients
+ * list only a handful of URIs.
  */
 const MAX_URIS = 10
 /** Maximum characters of a name, so that it takes at most two lines of the consent page. */
@@ -35,17 +35,20 @@ export type Registration = {
   readonly scope?: string
   readonly application_type?: (typeof applicationTypes)[number]
   /**
-   * Set when a metadata document allows `none` and `private_key_jwt`; `token_endpoint_auth_method` is then
-   * `none`.
+   * Set when a metadata document allows both `none` and `private_key_jwt`. In this case
+   * `token_endpoint_auth_method` is `none`.
    */
   readonly token_endpoint_auth_methods_supported?: readonly ['none', 'private_key_jwt']
-  /** This member and the two below come from a metadata document only. */
+  /** Only a metadata document sets this member and the next two members. */
   readonly jwks?: JSONWebKeySet
   readonly jwks_uri?: string
   readonly token_endpoint_auth_signing_alg?: AssertionAlg
 }
 
-/** Returns the keys with which the client may sign assertions; undefined for a client without keys. */
+/**
+ * Returns the keys with which the client may sign assertions. Returns undefined when the client has no keys
+ * or may not use assertions.
+ */
 export const keysOf = ({
   token_endpoint_auth_method: method,
   token_endpoint_auth_methods_supported: methods,
@@ -98,9 +101,9 @@ const readRedirectUris = (body: object): readonly string[] => {
 }
 
 /**
- * Reads a registration request. Grants and response types that a dynamic client cannot have are left out, not
- * refused, because clients list everything that they support. The answer lists the grants and response types
- * that are registered.
+ * Reads a registration request. Grants and response types that a dynamic client cannot have are ignored,
+ * because clients list everything that they support. The answer lists the grants and response types that are
+ * registered.
  *
  * @param mayAsk returns true for a scope that a dynamic client may get
  * @throws OAuthError `invalid_redirect_uri` or `invalid_client_metadata`

@@ -7,14 +7,15 @@ export const CONFIDENTIAL_DYNAMIC = 'dcs_'
 export const TOKEN_DYNAMIC = 'dct_'
 
 /**
- * Id prefixes, of four characters each, of clients that registered themselves. Administrators cannot choose
- * an id that begins with one of these prefixes, because the id alone tells how a client was registered.
+ * Id prefixes of clients that registered themselves. Each prefix has four characters. Administrators cannot
+ * choose an id that begins with one of these prefixes, because the id alone tells how a client was
+ * registered.
  */
 export const dynamicPrefixes: readonly string[] = [PUBLIC_DYNAMIC, CONFIDENTIAL_DYNAMIC, TOKEN_DYNAMIC]
 
 /**
  * Id prefix of clients whose id is the URL of a metadata document. A client that an administrator registered
- * may also have such an id.
+ * can also have such an id.
  */
 export const DOCUMENT_DYNAMIC = 'https://'
 

@@ -34,9 +34,9 @@ const errors = {
 export type OAuthErrorCode = keyof typeof errors
 
 /**
- * A refusal with an error code of the standards. `description` is public. It never repeats input, so that the
- * author of a link cannot put a text on a page or into a log. Characters outside RFC 6749's
- * `error_description` are replaced. `cause` is for the log only.
+ * A refusal with an error code of the standards. `description` is public. It never contains input of the
+ * request, so that the author of a link cannot put a text on a page or into a log. Characters that RFC 6749
+ * forbids in `error_description` are replaced. `cause` is for the log only.
  */
 export class OAuthError extends Error {
   override readonly name = 'OAuthError'

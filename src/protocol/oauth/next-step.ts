@@ -40,17 +40,21 @@ export type FlowFacts<Login extends EligibleLogin> = {
   readonly max_age: number | undefined
   /** Milliseconds. */
   readonly now: number
-  /** Logins by their start, latest first. */
+  /** Logins in the order of their start, the latest login first. */
   readonly logins: readonly Login[]
-  /** Id of the login chosen in this flow, by an authentication or from the list. */
+  /** Id of the login that the user chose in this flow, by authenticating or from the list. */
   readonly chosen_login_id: string | undefined
-  /** True when the chosen login was authenticated within this flow, as prompt=login and max_age=0 require. */
+  /**
+   * True when the user authenticated the chosen login within this flow. prompt=login and max_age=0 require
+   * this.
+   */
   readonly is_authenticated: boolean
   /** User id from the verified id_token_hint. */
   readonly hinted_user_id: string | undefined
   /**
    * True when the client requires consent. False for an application that an administrator trusts
-   * (first-party). Its users are asked only with `prompt=consent` or `always_ask`.
+   * (first-party). The users of such an application are asked only if `prompt=consent` or `always_ask`
+   * requires it.
    */
   readonly consent_required: boolean
   /**
@@ -63,7 +67,9 @@ export type FlowFacts<Login extends EligibleLogin> = {
 }
 
 export type NextStep<Login extends EligibleLogin> =
-  /** `login` is the login to authenticate again, if there is one. */
+  /**
+   * `login` is the login that the user has to authenticate again. Undefined when a new login has to begin.
+   */
   | { readonly step: 'login'; readonly login: Login | undefined }
   | { readonly step: 'select_account'; readonly logins: readonly Login[] }
   | {
@@ -106,13 +112,17 @@ const refusals = {
 /**
  * Maximum age, in seconds, of a recent authentication. Users need a recent authentication to change their
  * password, factors, profile or linked accounts, to download or delete their data, and for some admin calls.
- * Five minutes suffice to finish a change, and a thief who finds the browser open later comes too late.
+ * Five minutes suffice to finish a change. A thief who finds the open browser later can no longer make a
+ * change.
  */
 export const FRESH = 5 * 60
 
 type Authenticated = Pick<EligibleLogin, 'auth_time'>
 
-/** An authentication in the future is infinitely old: its age is unknown, because the clock was set back. */
+/**
+ * Returns the age of an authentication. Returns infinity for a time in the future: the clock was set back, so
+ * the age is unknown.
+ */
 const ageOf = ({ auth_time }: Authenticated, now: number): number =>
   auth_time > now + CLOCK_SKEW ? Number.POSITIVE_INFINITY : now - auth_time
 
@@ -124,7 +134,7 @@ export const isFresh = (login: Authenticated, now: number): boolean => ageOf(log
  * enrol, attributes, terms, offer_passkey, consent, issue, in this order. A step that is not required is
  * skipped. A passkey is offered only after an authentication within this flow. The order has two exceptions:
  * a user who asked to choose among the logins (`choose`) gets select_account first, and a selected login that
- * is older than `max_age` needs a login again.
+ * is older than `max_age` gets the step login again.
  *
  * The login and the second factor come first, so that a person who cannot complete both learns nothing about
  * the account and changes nothing in it. The steps change_password and enrol require an authentication within
@@ -155,9 +165,9 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
   if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
-  // Among several logins the latest is used, because its user signed in here last. Asking the user at each
-  // request would defeat single sign-on. A client that wants the user to choose sends
-  // `prompt=select_account`.
+  // Among several logins the latest login is used, because its user was the last one to sign in to this
+  // browser. Asking the user at each request would defeat single sign-on. A client that wants the user to
+  // choose sends `prompt=select_account`.
   const login = chosen ?? hinted[0]
   if (!login || (!isProven && isStale(facts, login))) return { step: 'login', login }
 
@@ -177,8 +187,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
 }
 
 /**
- * Returns the change that is due. A temporary password is replaced before a factor is added, because someone
- * else knows it and could return to the account.
+ * Returns the change that is due. A temporary password is replaced before a factor is added, because another
+ * person knows the temporary password and could return to the account.
  */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined

@@ -4,16 +4,19 @@ import { OAuthError } from './error.ts'
  * Parameters of one request. `values` has the parameters that are well-formed, not empty and sent once; only
  * `resource` may be sent several times. An empty parameter counts as omitted
  * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` has the names of all other parameters,
- * including the empty ones; a name that cannot be decoded is listed as ''. An irregular parameter is not yet
- * an error here, because the authorization endpoint validates the redirect URI before it reports a repeated
- * parameter.
+ * including the empty parameters. A name that cannot be decoded is listed as ''. The parser does not refuse
+ * an irregular parameter, because the authorization endpoint validates the redirect URI before it reports a
+ * repeated parameter.
  */
 export type ParameterMap = {
   readonly values: ReadonlyMap<string, string>
   readonly irregular: ReadonlyMap<string, 'empty' | 'repeated' | 'malformed'>
 }
 
-/** Maximum number of parameters, so that strangers cause little work. No standard request has as many. */
+/**
+ * Maximum number of parameters. The limit keeps the work small that a stranger can cause. No standard request
+ * has so many parameters.
+ */
 const maxParameters = 100
 
 /** Decodes application/x-www-form-urlencoded. Returns undefined for a broken escape or invalid UTF-8. */
@@ -36,7 +39,7 @@ const isStorable = (name: string, value: string) => name === 'state' || !value.i
 /**
  * Parses query strings and form bodies (raw, without `?`) as one request. A name that is in both the query
  * and the body counts as repeated. A raw U+FFFD is refused, because decoders put it in place of invalid
- * UTF-8. A client that means this character percent-encodes it.
+ * UTF-8. A client can send this character percent-encoded.
  *
  * @throws OAuthError `invalid_request` for more than 100 parameters or invalid Unicode
  */
@@ -57,8 +60,8 @@ export const parseParameters = (...sources: readonly string[]): ParameterMap => 
       const value = equals === -1 ? '' : decodeForm(piece.slice(equals + 1))
       if (name === undefined) irregular.set('', 'malformed')
       else if (name === 'resource' && value && isStorable(name, value) && !irregular.has(name))
-        // Only `resource` may be repeated (RFC 8707 section 2). Spaces separate its values, because URIs have
-        // none.
+        // Only `resource` may be repeated (RFC 8707 section 2). Spaces separate the values, because URIs
+        // contain no spaces.
         values.set(name, values.has(name) ? `${values.get(name)} ${value}` : value)
       else if (values.delete(name) || irregular.has(name)) irregular.set(name, 'repeated')
       else if (value === undefined || !isStorable(name, value)) irregular.set(name, 'malformed')
@@ -84,7 +87,7 @@ export const checkRegular = ({ irregular }: ParameterMap): void => {
 }
 
 /**
- * Parses a form in which no parameter may be repeated or malformed, such as that of the token endpoint.
+ * Parses a form in which no parameter may be repeated or malformed, such as the form of the token endpoint.
  *
  * @throws OAuthError `invalid_request`
  */
@@ -110,8 +113,8 @@ export const requireParameter = (values: ReadonlyMap<string, string>, name: stri
 }
 
 /**
- * Returns the value of a required parameter, which is refused when it is irregular. Other parameters may be
- * irregular.
+ * Returns the value of a required parameter. Refuses this parameter when it is irregular. Irregular other
+ * parameters are not refused.
  *
  * @throws OAuthError `invalid_request`
  */

@@ -21,9 +21,9 @@ export const readChallenge = (values: ReadonlyMap<string, string>): string => {
 }
 
 /**
- * Compares a code verifier with its S256 challenge in constant time. Returns false when either is malformed
- * or absent, so a code without a challenge cannot be redeemed.
- * https://www.rfc-editor.org/rfc/rfc7636#section-4.6
+ * Compares a code verifier with its S256 challenge in constant time. Returns false when the verifier or the
+ * challenge is malformed. Also returns false when there is no challenge, so a code without a challenge cannot
+ * be redeemed. https://www.rfc-editor.org/rfc/rfc7636#section-4.6
  */
 export const verifies = (presented: string, stored: string | undefined): boolean => {
   if (stored === undefined || !challenge.test(stored) || !verifier.test(presented)) return false

@@ -40,7 +40,7 @@ const published: Record<string, object> = {
 /** Ids of the clients whose documents the executable contains. */
 export const publishedIds: readonly string[] = Object.keys(published)
 
-/** Returns the copy of the client's document; undefined when the executable contains no copy. */
+/** Returns the copy of the client's document. Returns undefined when the executable contains no copy. */
 export const copyOf = (client_id: string): Registration | undefined =>
   Object.hasOwn(published, client_id)
     ? parseDocument(

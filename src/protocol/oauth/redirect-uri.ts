@@ -16,13 +16,14 @@ const unsafeSchemes = new Set(
 )
 
 /**
- * Returns why a redirect URI cannot be registered, or undefined when it can. A redirect URI must use https,
- * http on a loopback host, or a private-use scheme. A private-use scheme contains a dot
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.1); schemes that run or show content contain no dot. The
- * host is read from the text itself, because a URL parser turns `http://2130706433` into 127.0.0.1.
+ * Returns the reason why a redirect URI cannot be registered. Returns undefined when the URI can be
+ * registered. A redirect URI must use https, http on a loopback host, or a private-use scheme. A private-use
+ * scheme contains a dot (https://www.rfc-editor.org/rfc/rfc8252#section-7.1). Schemes that run or show
+ * content contain no dot. The host is read from the text itself, because a URL parser turns
+ * `http://2130706433` into 127.0.0.1.
  *
- * @param schemes `any_scheme` also allows a scheme without a dot, which editors use (`cursor:`), unless the
- * scheme is known to run or show content
+ * @param schemes `any_scheme` also allows a scheme without a dot that is not in `unsafeSchemes`; editors use
+ * such schemes (`cursor:`)
  */
 export const checkRegistrable = (
   uri: string,
@@ -50,8 +51,8 @@ const leadingPort = /^:([1-9]\d{0,4})/
 /**
  * Compares redirect URIs byte by byte. A loopback IP address registered without a port matches any port,
  * because a native application gets its port only when it starts to listen
- * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). `localhost` is compared with its port, because that
- * name may resolve to another address (section 8.3).
+ * (https://www.rfc-editor.org/rfc/rfc8252#section-7.3). The host `localhost` matches only the same port,
+ * because the name may resolve to an address that is not a loopback address (section 8.3).
  */
 export const matches = (registered: string, requested: string): boolean => {
   if (registered === requested) return true
@@ -66,7 +67,7 @@ export const matches = (registered: string, requested: string): boolean => {
 
 const loopbackOrigin = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::([1-9]\d{0,4}))?(?=[/?]|$)/
 
-/** Returns a loopback URI without its port; undefined for any other URI. */
+/** Returns a loopback URI without its port. Returns undefined for any other URI. */
 const withoutPort = (uri: string): string | undefined => {
   const [text = '', origin, port = '1'] = loopbackOrigin.exec(uri) ?? []
   return origin && Number(port) <= 65535 ? origin + uri.slice(text.length) : undefined
@@ -88,7 +89,7 @@ export const isRedirectOf = (
   return target !== undefined && client.redirect_uris.some(registered => withoutPort(registered) === target)
 }
 
-/** Returns the URI with parameters added to its query; undefined parameters are omitted. */
+/** Returns the URI with parameters added to its query. Undefined parameters are omitted. */
 export const withParameters = (
   uri: string,
   parameters: Readonly<Record<string, string | undefined>>,
@@ -105,7 +106,7 @@ export const withParameters = (
 }
 
 /**
- * True for a URI with a private-use scheme. Any application on the device may claim the scheme and get the
+ * True for a URI with a private-use scheme. Any application on the device can claim the scheme and get the
  * answers.
  */
 export const usesPrivateScheme = (uri: string): boolean => !/^https?:/i.test(uri)

@@ -17,7 +17,7 @@ export const openidScopes: readonly string[] = [
   'offline_access',
 ]
 
-/** Maximum number of resources in a request. Each of them is looked up and shown on the consent page. */
+/** Maximum number of resources in a request. Each resource is looked up and shown on the consent page. */
 const MAX_RESOURCES = 10
 
 /** Properties of a registered API that the checks of authorization and token requests use. */
@@ -30,14 +30,14 @@ export interface TargetApi {
 }
 
 /**
- * Returns the form in which identifiers are compared: one trailing slash is ignored, because libraries that
- * normalize URLs add it.
+ * Returns the form in which identifiers are compared. It lacks one trailing slash, because libraries that
+ * normalize URLs add a slash.
  */
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')
 
 /**
- * Returns the values of the parameter `resource`, each API once. When the parameter was sent several
- * times, `values` has all of them in one text, separated by spaces.
+ * Returns the values of the parameter `resource`, each API once. When the parameter was sent several times,
+ * `values` has all sent values in one text, separated by spaces.
  * https://www.rfc-editor.org/rfc/rfc8707#section-2
  *
  * @throws OAuthError `invalid_target`
@@ -50,7 +50,9 @@ export const readResources = (values: ReadonlyMap<string, string>): readonly str
   return [...resources.values()]
 }
 
-/** Returns the API's scopes that a client may ask for; undefined when the client may not use the API. */
+/**
+ * Returns the API's scopes that a client may ask for. Returns undefined when the client may not use the API.
+ */
 export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | undefined => {
   if (isDynamic(client)) return api.open_to_dynamic_clients ? api.scopes.map(({ name }) => name) : undefined
   const entry = api.clients.find(each => each.client_id === client.client_id)
@@ -58,12 +60,13 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 }
 
 /**
- * Returns the API of a token request: the requested one, or the only authorized one when none is requested.
- * Returns undefined when no API is authorized and none is requested. `authorized` and `requested` are
- * identifiers of APIs. A token is for one API, so that it cannot be replayed at another.
+ * Returns the API of a token request. This is the requested API. When the request names no API, it is the
+ * only authorized API. Returns undefined when no API is authorized and the request names none. `authorized`
+ * and `requested` are identifiers of APIs. A token is for one API, so that it cannot be replayed at another
+ * API.
  *
- * @throws OAuthError `invalid_target` for an API that was not authorized, and when several were authorized
- * and none is requested
+ * @throws OAuthError `invalid_target` when the requested API was not authorized, or when several APIs were
+ * authorized and the request names none
  */
 export const chooseResource = (
   authorized: readonly string[],
@@ -85,7 +88,10 @@ export const chooseResource = (
 const offers = ({ scopes }: Pick<TargetApi, 'scopes'>, name: string, held: ReadonlySet<string>): boolean =>
   scopes.some(scope => scope.name === name && (scope.role === null || held.has(scope.role)))
 
-/** Returns the APIs that offer the scope to people with these roles; undefined when no API has the scope. */
+/**
+ * Returns the APIs that offer the scope to people with these roles. Returns undefined when no API has the
+ * scope.
+ */
 export const apisOffering = <A extends Pick<TargetApi, 'scopes'>>(
   apis: readonly A[],
   name: string,

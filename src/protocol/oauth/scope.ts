@@ -15,7 +15,7 @@ const tokens = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 export const isScopeToken = (text: string): boolean => token.test(text)
 
 /**
- * Returns the scope-tokens of `text` in their order, each once; surplus spaces are ignored.
+ * Returns the scope-tokens of `text` in their order and without duplicates. Surplus spaces are ignored.
  *
  * @throws OAuthError `invalid_scope`
  */
@@ -37,7 +37,7 @@ export const isSubset = (scopes: readonly string[], allowed: readonly string[]):
   scopes.every(scope => allowed.includes(scope))
 
 /**
- * Returns the granted scopes: the requested ones, or `fallback` when none is requested.
+ * Returns the granted scopes. These are the requested scopes, or `fallback` when no scope is requested.
  *
  * @throws OAuthError `invalid_scope` for a scope outside `allowed`; the description of the error names the
  * allowed scopes
@@ -56,9 +56,9 @@ export const grantScopes = (
 }
 
 /**
- * Returns the requested scopes that are allowed. When none is requested, returns the scopes of `fallback`
- * that are allowed. Other scopes are ignored, because clients that registered themselves ask for every scope
- * that they know.
+ * Returns the requested scopes that are allowed. When no scope is requested, returns the scopes of `fallback`
+ * that are allowed. Scopes that are not allowed are ignored, because clients that registered themselves ask
+ * for every scope that they know.
  *
  * @throws OAuthError `invalid_scope` when none of the scopes is allowed
  */
