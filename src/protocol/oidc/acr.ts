@@ -8,18 +8,19 @@ export const acrValues = ['1', '2', 'phr'] as const
 
 export type FactorType = 'totp' | 'passkey'
 
-/** Returns the level of a class, 1 to 3, or 0 for an unknown one. */
+/** Returns the level of a class, from 1 to 3. Returns 0 for an unknown class. */
 export const levelOf = (acr: string): number => (acrValues as readonly string[]).indexOf(acr) + 1
 
-/** Returns the class of a level, 1 to 3. */
+/** Returns the class of a level from 1 to 3. */
 export const acrOf = (level: number): string => acrValues[level - 1] ?? '1'
 
 /** Returns the level of a login in which a factor of this type was proven. */
 export const levelWith = (type: FactorType): number => (type === 'passkey' ? 3 : 2)
 
 /**
- * Returns the level that `acr_values` requests: the weakest requested value that is supported, or 0 when none
- * is supported. The weakest is enough, because any one of the requested values satisfies the client.
+ * Returns the level that `acr_values` requests: the level of the weakest requested value that is supported.
+ * Returns 0 when no requested value is supported. The weakest value suffices, because each requested value
+ * satisfies the client.
  */
 export const wantedLevel = (acr_values: readonly string[], supported: readonly string[]): number => {
   const levels = acr_values.filter(value => supported.includes(value)).map(levelOf)
@@ -27,9 +28,9 @@ export const wantedLevel = (acr_values: readonly string[], supported: readonly s
 }
 
 /**
- * Returns the `acr` for tokens: the strongest requested class that the login fulfils, otherwise the login's
- * own class. A client that compares `acr` with the requested class thus finds them equal, even when the login
- * is stronger.
+ * Returns the `acr` for tokens: the strongest requested class that the login fulfils. Returns the login's own
+ * class when it fulfils no requested class. A client that compares `acr` with the requested class thus finds
+ * equal values, even when the login is stronger.
  */
 export const answeredAcr = (acr_values: readonly string[], acr: string): string => {
   const fulfilled = acr_values.map(levelOf).filter(level => level > 0 && level <= levelOf(acr))
@@ -48,10 +49,10 @@ export interface RequiredFactor {
 
 /**
  * Returns what a login still requires. A user with a second factor proves it at every login. In a remembered
- * browser no proof is needed, unless the organization requires a passkey or the client's `acr_values` ask for
- * `2` or `phr`. A user whose factors do not reach the required level enrols a factor that reaches it.
- * Existing factors are proven before a factor is added, unless the user has used a recovery code in place of
- * a lost passkey.
+ * browser the user proves a factor only in two cases: the organization requires a passkey, or the client's
+ * `acr_values` ask for `2` or `phr`. A user whose factors do not reach the required level enrols a factor
+ * that reaches it. A user proves an existing factor before adding another one. A user who has used a recovery
+ * code in place of a lost passkey adds a passkey without this proof.
  */
 export const requiredFactor = (login: {
   readonly acr: string
@@ -63,8 +64,8 @@ export const requiredFactor = (login: {
   /** The user has proven a recovery code in place of a lost passkey. */
   readonly recovered: boolean
   /**
-   * True in a remembered browser. The user need not prove the second factor there. The client can still ask
-   * for two factors or a passkey, and the organization can require a passkey.
+   * True in a remembered browser. The user need not prove the second factor in such a browser. The client can
+   * still ask for two factors or a passkey, and the organization can require a passkey.
    */
   readonly remembered: boolean
 }): RequiredFactor => {

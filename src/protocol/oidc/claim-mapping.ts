@@ -1,6 +1,6 @@
 /**
  * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim may
- * also name a scope, and is then added only when this scope is granted. A path is `user.FIELD`,
+ * also name a scope. Such a claim is added only when the scope is granted. A path is `user.FIELD`,
  * `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
@@ -15,7 +15,7 @@ export interface MappingSource {
   readonly roles: readonly string[]
 }
 
-/** Maximum number of claims in a mapping. Each token request evaluates all of them. */
+/** Maximum number of claims in a mapping. Each token request evaluates all claims of the mapping. */
 export const MAX_CLAIMS = 20
 /**
  * Maximum size of a token's mapped claims, in bytes of JSON. An access token is sent in a header. By default
@@ -55,7 +55,7 @@ const reserved = new Set([
  */
 const memberships: Readonly<Record<string, string>> = { groups: 'groups[].name', roles: 'roles[].name' }
 
-/** Returns the reason why a mapping may not take this claim from this path; undefined when it may. */
+/** Returns the reason why a mapping may not take this claim from this path. Returns undefined when it may. */
 export const mappingProblem = (name: string, from: string): string | undefined => {
   if (!NAME.test(name))
     return 'The name of a claim has 1 to 128 printable ASCII characters, without spaces, double quotes or backslashes.'

@@ -20,7 +20,7 @@ type IssuedAccess = Issued & {
   /** Unique for each token. */
   readonly jti: string
   readonly client_id: string
-  /** Identifier of the API that the token is for; default: the client itself. */
+  /** Identifier of the API for which the token is issued. The default is the `client_id`. */
   readonly audience?: string | undefined
   readonly scopes: readonly string[]
 }
@@ -92,9 +92,9 @@ export const clientTokenClaims = (
 })
 
 /**
- * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token;
- * `auth_time` is in seconds. Each ID token has `auth_time`, because applications need it for step-up. They
- * would otherwise have to repeat the login with `max_age`.
+ * Returns the claims of an ID token for `client_id`. `alg` is the signature algorithm of the ID token.
+ * `auth_time` is in seconds. Each ID token has `auth_time`, because applications need it for step-up.
+ * Applications would otherwise have to repeat the login with `max_age`.
  */
 export const idTokenClaims = (
   token: Issued & {
@@ -167,7 +167,7 @@ type Further = Readonly<Record<'mapped' | 'memberships', Readonly<Record<string,
 const NO_FURTHER: Further = { mapped: {}, memberships: {} }
 
 /**
- * Returns the userinfo answer for the scopes; `updated_at` is in seconds. Claims without a value are omitted.
+ * Returns the userinfo answer for the scopes. `updated_at` is in seconds. Claims without a value are omitted.
  * https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims
  */
 export const userinfoClaims = (

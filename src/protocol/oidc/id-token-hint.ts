@@ -17,9 +17,9 @@ export type IdTokenHint = {
 }
 
 /**
- * Returns the content of an id_token_hint. Returns undefined unless the hint is an ID token of this issuer
- * and, if `client_id` is given, of this client. `exp` is not checked, because a hint may be old
- * (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
+ * Returns the content of an id_token_hint. Returns undefined when the hint is not an ID token of this issuer.
+ * If `client_id` is given, also returns undefined when the ID token is for another client. `exp` is not
+ * checked, because a hint may be old (https://openid.net/specs/openid-connect-core-1_0.html#AuthRequest).
  */
 export const readIdTokenHint = (
   { header, payload }: VerifiedJwt,

@@ -3,8 +3,8 @@ import { bareId } from '#src/lib/ids.ts'
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 
 /**
- * Returns the claims of a logout token. They never have a nonce, so that no client can mistake the token for
- * an ID token: https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken
+ * Returns the claims of a logout token. The claims never contain a nonce, so that no client can mistake the
+ * token for an ID token: https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken
  */
 export const logoutTokenClaims = (
   token: { readonly issuer: string; readonly issued_at: number; readonly expires_at: number },

@@ -11,8 +11,8 @@ const MORE = 'http://www.w3.org/2001/04/xmldsig-more#'
 
 /**
  * Allowed signature algorithms (https://www.rfc-editor.org/rfc/rfc9231#section-2.3). HMAC is excluded,
- * because a verifier could be made to use the public key as the secret. MD5 has collisions, and DSA is
- * obsolete (FIPS 186-5).
+ * because an attacker could make the verifier use the public key as the secret. MD5 has collisions, and DSA
+ * is obsolete (FIPS 186-5).
  */
 const methods: Record<string, SignatureMethod> = {
   [RSA_SHA256]: { key: 'rsa', hash: 'sha256' },
@@ -42,8 +42,8 @@ const entryOf = <T>(name: string, table: Record<string, T>, old: Record<string, 
   Object.hasOwn(table, name) ? table[name] : allow_sha1 && Object.hasOwn(old, name) ? old[name] : undefined
 
 /**
- * Returns the function that verifies a value with any of the pinned keys, or undefined for an algorithm that
- * is not allowed.
+ * Returns the function that verifies a signature with any of the pinned keys. Returns undefined for an
+ * algorithm that is not allowed.
  */
 export const findSignatureMethod = (
   name: string,
@@ -69,7 +69,8 @@ export const findSignatureMethod = (
 }
 
 /**
- * Returns the function that computes a digest in base64, or undefined for an algorithm that is not allowed.
+ * Returns the function that computes a digest in base64. Returns undefined for an algorithm that is not
+ * allowed.
  */
 export const findDigestMethod = (
   name: string,

@@ -4,9 +4,9 @@ import { SamlError } from './error.ts'
 import { attributeOf, find, textOf } from './xml.ts'
 
 /**
- * Returns the text of an encrypted assertion whose shape was checked. The text is not authenticated, because
- * anyone can encrypt with the public key. All failures of decryption throw the same error, so that a sender
- * learns nothing about the plaintext.
+ * Returns the text of an encrypted assertion. The caller has checked the shape of the assertion. The text is
+ * not authenticated, because anyone can encrypt with the public key. All failures of decryption throw the
+ * same error, so that a sender learns nothing about the plaintext.
  *
  * @throws SamlError `not_decrypted`, `bad_algorithm`
  */

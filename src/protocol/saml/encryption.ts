@@ -38,7 +38,7 @@ export const oaepHashes = new Map([
 ])
 
 /**
- * Encryption algorithms that this service provider's metadata lists:
+ * Encryption algorithms that the metadata of this service provider lists:
  * https://docs.oasis-open.org/security/saml/Post2.0/sstc-saml-metadata-algsupport.html. XML Encryption
  * requires each implementation to support RSA-OAEP-MGF1P.
  */

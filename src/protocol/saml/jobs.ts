@@ -24,7 +24,7 @@ export const jobs = {
     const withKeys: Expected = {
       ...expected,
       keys,
-      // A getter, because only encrypted assertions need the parsed key.
+      // This is a getter, so that the key is parsed only when an assertion is encrypted.
       get decryption_key() {
         return createPrivateKey(expected.decryption_key)
       },

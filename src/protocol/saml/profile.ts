@@ -43,9 +43,10 @@ const FROM_ATTRIBUTE = 'attribute:'
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute of each field. `email_verified` and
  * `roles` are read only from a mapped attribute. Any other field without a mapping is read from attributes
- * with common names. When no attribute contains the email address, it is read from a NameID in email format.
- * The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for
- * the subject, and when the NameID is absent or transient. A transient NameID differs at each login.
+ * with common names. When no attribute contains the email address, the address is read from a NameID in email
+ * format. The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an
+ * attribute for the subject, and when the NameID is absent or transient. A transient NameID differs at each
+ * login.
  *
  * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is too long for
  * {@link isSubject}, or when the NameID is empty or begins with `attribute:`

@@ -3,7 +3,8 @@ import { SamlError } from './error.ts'
 import { attributeOf, elementName, find, parseXml, textOf } from './xml.ts'
 
 /**
- * Content of a request to the fake provider of development mode, from Gatehouse or another service provider.
+ * Content of an authentication request that Gatehouse or another service provider sends to the fake provider
+ * of development mode.
  */
 export interface Requested {
   readonly acs_url: string

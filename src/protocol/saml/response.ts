@@ -15,7 +15,7 @@ export interface Expected extends ResponseTrust {
   readonly audience: string
   /** URL of Gatehouse's own assertion consumer service. */
   readonly acs_url: string
-  /** The request that the response answers; undefined for an unsolicited response. */
+  /** The request that the response has to answer. Undefined when an unsolicited response is expected. */
   readonly request: { readonly id: string; readonly sent_at: number; readonly force: boolean } | undefined
   readonly clock_tolerance: number
 }
@@ -36,13 +36,16 @@ export interface Assertion {
   /** Time by which the session must end (SessionNotOnOrAfter), plus the tolerance. */
   readonly session_ends_at: number | undefined
   /**
-   * Time from which the assertion is refused, even with the maximum tolerance. Its ID is remembered until
-   * then (replay protection).
+   * Time from which the assertion is refused, even with the maximum tolerance. The ID of the assertion is
+   * remembered until this time, so that a replay is refused.
    */
   readonly expires_at: number
 }
 
-/** Maximum validity of an assertion, in milliseconds. It bounds how long the assertion's ID is remembered. */
+/**
+ * Maximum validity of an assertion, in milliseconds. The limit bounds how long the assertion's ID is
+ * remembered.
+ */
 const MAX_VALIDITY = 24 * 3600 * 1000
 /**
  * Maximum clock tolerance of a provider, in milliseconds. The ID of an assertion is remembered as if the
