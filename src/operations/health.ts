@@ -87,7 +87,7 @@ const database: Check = ({ now, withStore }) =>
   withStore(async store => {
     const ahead = ((await store.read(latestEvent)) ?? 0) - now
     return ahead > SKEW
-      ? warn(`the latest event is from ${iso(now + ahead)}: the clock is behind now, or was ahead then`)
+      ? warn(`the latest event is from ${iso(now + ahead)}: the clock is behind now, or was ahead at that time`)
       : ok('the database opens with this master key')
   })
 
@@ -160,7 +160,7 @@ const themes: Check = ({ config, withStore }) =>
   })
 
 const HELD =
-  'webhooks and event streams wait, because a transaction has been open for more than a minute in some database of the PostgreSQL server: pg_stat_activity and pg_prepared_xacts show it'
+  'webhooks and event streams wait, because a transaction has been open for more than a minute in a database of the PostgreSQL server: pg_stat_activity and pg_prepared_xacts show this transaction'
 
 const webhooks: Check = ({ now, withStore }) =>
   withStore(async store => {

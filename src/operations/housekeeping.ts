@@ -77,7 +77,7 @@ const deliveries: Delivery[] = [
  * each start of the server slower. `isNeeded` is called one second after the start, right after each commit
  * with the topic, and every five seconds, because another process may commit.
  *
- * @returns a function that stops the work
+ * @returns a function that stops the delivery, and the calls of `isNeeded`
  */
 const startWhenNeeded = (context: Context, { topic, isNeeded, load }: Delivery): Stop => {
   let stop: Stop | undefined
