@@ -1,14 +1,17 @@
 import { SamlError } from './error.ts'
 
 /**
- * Limits of a document. They are more than ten times as high as the counts in providers' documents, and keep
- * parsing and canonicalization fast.
+ * Limits of a document. They keep parsing and canonicalization fast. Documents of providers stay below a
+ * tenth of each limit.
  */
 export interface Bounds {
   readonly elements: number
   /** Attributes of all elements, including namespace declarations. */
   readonly attributes: number
-  /** Distinct names of elements and attributes; xmldom searches the whole document for each name. */
+  /**
+   * Distinct names of elements and attributes. This limit is needed, because xmldom searches the whole
+   * document for each name.
+   */
   readonly names: number
 }
 
@@ -17,11 +20,11 @@ export const MESSAGE: Bounds = { elements: 1_000, attributes: 3_000, names: 150 
 /** Limits of a metadata document. */
 export const METADATA: Bounds = { elements: 3_000, attributes: 6_000, names: 250 }
 
-/** Maximum depth of nested elements; an encrypted response with its signatures has a depth of about ten. */
+/** Maximum depth of nested elements. An encrypted response with its signatures has a depth of about ten. */
 const MAX_DEPTH = 20
 /**
- * Maximum number of attributes of one element, including namespace declarations; the root of a response has
- * about ten.
+ * Maximum number of attributes of one element, including namespace declarations. The root of a response has
+ * about ten attributes.
  */
 const MAX_ATTRIBUTES = 30
 /**
@@ -48,7 +51,8 @@ const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6}
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/
 
 /**
- * xmldom parses elements of this namespace as HTML, so its tree would differ from what this scanner found.
+ * xmldom parses elements of this namespace as HTML, so the tree would differ from the elements that this
+ * scanner finds.
  */
 const XHTML = 'http://www.w3.org/1999/xhtml'
 
@@ -61,9 +65,9 @@ const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace'
  * instructions, comments, CDATA, and references to entities other than the five predefined ones. It refuses
  * names outside ASCII, malformed text, duplicate attributes, unbound prefixes, relative namespaces and the
  * namespace of XHTML. It also refuses anything above `bounds` or the maximums in this file. Every parser
- * reads an accepted document the same way.
+ * reads an accepted document in the same way.
  *
- * @returns the text of the document element and its elements in document order
+ * @returns the text of the document element, and the list of all elements in document order
  * @throws SamlError `bad_xml`
  */
 export const scan = (document: string, bounds: Bounds): { xml: string; elements: string[] } => {

@@ -2,7 +2,7 @@ import { SamlError } from './error.ts'
 import { isBlank } from './scan.ts'
 import { attributeOf, childrenOf, elementName } from './xml.ts'
 
-/** Maximum length of a prefix list in characters; providers list up to five prefixes. */
+/** Maximum length of a prefix list in characters. Providers list up to five prefixes. */
 const MAX_PREFIX_LIST = 256
 /**
  * Content model that allows text and elements whose local names are not in `listedNames`. An AttributeValue
@@ -143,8 +143,8 @@ const hasText = (element: Element): boolean =>
 const isId = /^[A-Za-z_][A-Za-z0-9_.-]{0,255}$/
 
 /**
- * Checks that identifiers are unique, and that their attribute is `ID` in SAML elements and `Id` in all
- * others. The reference of a signature thus identifies exactly one element.
+ * Checks that identifiers are unique. The identifier must be the attribute `ID` in SAML elements, and the
+ * attribute `Id` in all other elements. The reference of a signature thus identifies exactly one element.
  */
 const checkId = (element: Element, ids: Set<string>): void => {
   for (const { name, localName, value } of Array.from(element.attributes)) {

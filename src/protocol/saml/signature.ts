@@ -9,8 +9,8 @@ import { attributeOf, elementName, find, findAll, parseXml, textOf } from './xml
 /** Trusted keys and algorithms of a provider. */
 export interface Trust {
   /**
-   * Keys of the provider's certificates. Keys in a message are ignored, because anyone can sign with their
-   * own key and put it into the message.
+   * Keys of the provider's certificates. Keys in a message are ignored, because anyone can sign with a key of
+   * their own and put this key into the message.
    */
   readonly keys: readonly KeyObject[]
   readonly allow_sha1: boolean
@@ -31,11 +31,10 @@ export const openDocument = (document: string): Element => {
 export const isSigned = (element: Element): boolean => find(element, 'ds:Signature') !== undefined
 
 /**
- * Verifies the signature in `element`, and returns the element, parsed again from the octets that were
- * digested. No other part of the document is trusted, because an attacker can add unsigned elements
- * (signature wrapping). The caller must have checked the shape of the document. The checks run from cheap to
- * expensive: algorithms, signature of SignedInfo, digest.
- * https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
+ * Verifies the signature in `element`. Returns the element that results when the digested octets are parsed
+ * again. No other part of the document is trusted, because an attacker can add unsigned elements (signature
+ * wrapping). The caller must have checked the shape of the document. The checks run from cheap to expensive:
+ * algorithms, signature of SignedInfo, digest. https://www.w3.org/TR/xmldsig-core1/#sec-CoreValidation
  *
  * @throws SamlError `no_certificate`, `unsigned`, `bad_algorithm`, `bad_signature`, and `bad_xml` or
  * `bad_shape` for octets that cannot be parsed again
@@ -76,7 +75,10 @@ const canonicalize = (element: Element, copy: Element, prefixes: string[]): stri
   }
 }
 
-/** Returns the namespaces that ancestors of the element bind, without those that the element itself binds. */
+/**
+ * Returns the namespaces that ancestors of the element bind. Prefixes that the element itself binds are left
+ * out.
+ */
 const namespacesAround = (element: Element): { prefix: string; namespaceURI: string }[] => {
   const bound = new Map<string, string>()
   for (let at: Node | null = element; at?.nodeType === 1; at = at.parentNode)

@@ -15,7 +15,7 @@ export interface ResponseTrust extends Trust {
 /** Elements of a validated message. */
 export interface Opened {
   /**
-   * Trusted only if the response itself is signed. Unsigned content may cause a refusal, but nothing else.
+   * The content is trusted only if the response itself is signed. Unsigned content is used only for refusals.
    */
   readonly response: Element
   /** Parsed from the octets that a pinned key has signed. */
@@ -60,7 +60,7 @@ export const openResponse = (encoded: string, trust: ResponseTrust): Opened => {
 /**
  * Returns the signed assertion. If the assertion has no signature of its own, the signature of the response
  * must cover it. `covered` is the assertion from the signed octets of the response, decrypted if it was
- * encrypted; undefined if the response is not signed.
+ * encrypted. It is undefined if the response is not signed.
  */
 const verifiedAssertion = (
   assertion: Element,

@@ -34,8 +34,8 @@ export const childrenOf = (parent: Element): Element[] =>
   Array.from(parent.childNodes).filter((node): node is Element => node.nodeType === 1)
 
 /**
- * Returns a name such as `samlp:Response`, regardless of the prefix in the document, or an empty string for a
- * foreign namespace.
+ * Returns a name such as `samlp:Response`. The prefix in the document does not matter. Returns an empty
+ * string for an element of a foreign namespace.
  */
 export const elementName = (element: Element): string => {
   const prefix = prefixes.get(element.namespaceURI ?? '')
@@ -53,9 +53,11 @@ export const findAll = (parent: Element | undefined, name: Name): Element[] =>
 /** Returns the first child with that name. */
 export const find = (parent: Element | undefined, name: Name): Element | undefined => findAll(parent, name)[0]
 
-/** Returns the value of an attribute without a namespace; undefined when it is absent. */
+/**
+ * Returns the value of an attribute that has no namespace. Returns undefined when the attribute is absent.
+ */
 export const attributeOf = (element: Element | undefined, name: string): string | undefined =>
   element?.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined
 
-/** Returns the text of an element and its descendants; '' when there is no element. */
+/** Returns the text of an element and its descendants. Returns '' when `element` is undefined. */
 export const textOf = (element: Element | undefined): string => element?.textContent ?? ''
