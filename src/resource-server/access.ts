@@ -10,25 +10,29 @@ import {
 
 /**
  * Requirements of a route beyond a valid token. An empty `anyRole` refuses every token: an application may
- * compute an empty list by mistake, and such a list must not open the route.
+ * compute an empty list by mistake, and such a list must not open the route to everyone.
  */
 export type Rules = {
-  /** All of these roles are required, otherwise 403. */
+  /** The token must have all of these roles. Otherwise the answer is 403. */
   roles?: readonly string[]
-  /** At least one of these roles is required, otherwise 403. */
+  /** The token must have at least one of these roles. Otherwise the answer is 403. */
   anyRole?: readonly string[]
-  /** All of these scopes are required, otherwise 403 `insufficient_scope`. */
+  /** The token must have all of these scopes. Otherwise the answer is 403 `insufficient_scope`. */
   scopes?: readonly string[]
-  /** A request without a token passes and has no claims. A token that is sent must fulfil the other rules. */
+  /**
+   * When true, a request without a token is accepted, and its claims are undefined. A request with a token
+   * must fulfil the other rules.
+   */
   optional?: boolean
   /**
-   * With `optional`, `reject` refuses a request with an invalid token, and `anonymous` treats it as a request
-   * without a token. Default `reject`, so that the client notices that its token is invalid.
+   * Has an effect only with `optional`. `reject` refuses a request with an invalid token. `anonymous` treats
+   * such a request as a request without a token. Default `reject`, so that the client notices the invalid
+   * token.
    */
   onInvalid?: 'reject' | 'anonymous'
 }
 
-/** Type of the claims that a handler gets. With the rule `optional` they may be undefined. */
+/** Type of the claims that a handler gets. With the rule `optional` the claims may be undefined. */
 export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
   ? true extends R['optional']
     ? Claims | undefined
@@ -54,7 +58,7 @@ export type TokenVerifier = {
   /**
    * Returns the claims of a valid access token.
    *
-   * @throws AccessError; its subclass names the defect
+   * @throws AccessError; the subclass of the error names the defect
    */
   verify(token: string): Promise<Claims>
 }
@@ -63,7 +67,7 @@ export type TokenVerifier = {
 const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /**
- * Returns the bearer token of the Authorization header, or undefined when the header is missing or has
+ * Returns the bearer token of the Authorization header. Returns undefined when the header is missing or has
  * another scheme. The query and the body are never read: a token in the query would end up in logs.
  *
  * @throws TokenMalformedError when the header is not one well-formed bearer token
@@ -78,17 +82,16 @@ export function findToken({ headers }: CredentialSource): string | undefined {
 }
 
 /**
- * Verifies the token of a request and checks the rules of its route. All adapters call this function; an
+ * Verifies the token of a request and checks the rules of its route. All adapters call this function. An
  * adapter for another framework can call it too.
  *
  * @param source the headers of the request
  * @param rules requirements beyond a valid token; default: none
- * @returns the claims; undefined when the rules are optional and the request has no token, or an invalid one
- * that `onInvalid` ignores
- * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns it into an answer
+ * @returns the claims; undefined when `optional` is set and the request has no token, or when `onInvalid`
+ * ignores an invalid token
+ * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns the error into an answer
  *
- * @example
- * const claims = await authorize(verifier, request, { scopes: ['orders:read'] })
+ * @example const claims = await authorize(verifier, request, { scopes: ['orders:read'] })
  */
 export async function authorize<R extends Rules = Record<never, never>>(
   verifier: TokenVerifier,

@@ -11,7 +11,7 @@ export type Header = {
 /** Claims of a token by name. */
 export type Payload = Record<string, unknown>
 
-/** Invalid tokens for tests, with the error code of the refusal. */
+/** Kinds of invalid tokens for tests. Each kind has the error code with which such a token is refused. */
 export const BAD_TOKENS = {
   expired: 'token_expired',
   'not-yet-valid': 'token_not_yet_valid',
@@ -41,7 +41,7 @@ export type Genuine = {
   signElsewhere: (header: Header, claims: Payload) => Promise<string>
 }
 
-/** Returns an invalid token that has the named defect and no other. */
+/** Returns an invalid token that has the named defect and no other defect. */
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
@@ -81,8 +81,8 @@ const shifted = (claims: Payload, names: readonly string[], seconds: number) =>
 const encode = (value: unknown) => base64url.encode(typeof value === 'string' ? value : JSON.stringify(value))
 
 /**
- * Returns a compact JWS of any header and claims. A string as `claims` becomes the payload unchanged. jose is
- * not used, because its signer refuses many of the invalid tokens that tests need.
+ * Returns a compact JWS for any header and any claims. A string as `claims` becomes the payload unchanged.
+ * jose is not used, because its signer refuses many of the invalid tokens that tests need.
  */
 export async function signToken(header: Header, claims: Payload | string, key: CryptoKey): Promise<string> {
   const input = `${encode(header)}.${encode(claims)}`

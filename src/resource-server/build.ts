@@ -2,7 +2,7 @@
 import { $, Glob } from 'bun'
 import { dependencies, license, version } from '../../package.json'
 
-/** Entry points of the package; `tsconfig.json` in this folder lists the same ones. */
+/** Entry points of the package. `tsconfig.json` in this folder lists the same entry points. */
 const ENTRIES = ['index', 'elysia', 'hono', 'express', 'fastify', 'client', 'logout', 'mcp', 'testing']
 /** Optional peer dependencies, because a service needs only the framework that it uses. */
 const FRAMEWORKS = { elysia: '^1.4.0', hono: '^4.0.0', express: '^4.18.0 || ^5.0.0', fastify: '^5.0.0' }
@@ -32,7 +32,8 @@ const target = `${root}/dist/sdk`
 
 await $`rm -rf ${target}`
 await $`${root}/node_modules/.bin/tsc -p ${import.meta.dir}/tsconfig.json`
-// tsc rewrites the import `./x.ts` to `./x.js` in code only, so this loop does the same in declarations.
+// tsc rewrites the import `./x.ts` to `./x.js` in code, but not in declarations. This loop rewrites the
+// declarations.
 for await (const file of new Glob('*.d.ts').scan({ cwd: target, absolute: true })) {
   const text = await Bun.file(file).text()
   await Bun.write(file, text.replace(/((?:from |import\()['"]\.\/[\w-]+)\.ts(['"])/g, '$1.js$2'))

@@ -7,15 +7,15 @@ import {
   TokenTypeError,
 } from './errors.ts'
 
-/** Claims of a verified access token under their JWT names; `raw` has the complete payload. */
+/** Claims of a verified access token under their JWT names. */
 export type Claims = {
-  /** The user's id without `usr_`, or the `client_id` for client credentials. */
+  /** The user's id without `usr_`. For a token from client credentials, the `client_id`. */
   sub: string
   email: string | undefined
-  /** `given_name` and `family_name`, joined by a space; `preferred_username` when both are missing. */
+  /** `given_name` and `family_name`, joined by a space. When both are missing, `preferred_username`. */
   name: string | undefined
   roles: readonly string[]
-  /** Granted scopes, separated by spaces; `''` without scopes. */
+  /** Granted scopes, separated by spaces. The empty string when the token has no scopes. */
   scope: string
   /** The organization's id without `org_`. */
   org_id: string | undefined
@@ -53,8 +53,8 @@ export type ClaimPolicy = {
 }
 
 /**
- * Claims of ID tokens only (OpenID Connect Core sections 2 and 3.1.3.6). A token with one of them and without
- * the `typ` `at+jwt` is an ID token.
+ * Claims by which an ID token is recognized (OpenID Connect Core sections 2 and 3.1.3.6). A token with one of
+ * these claims counts as an ID token when its header lacks the `typ` `at+jwt`.
  */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'auth_time']
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -62,9 +62,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 /**
  * Validates the payload of a token with a valid signature. The kind of token is checked before the required
  * claims, so that an ID token is refused as an ID token and not for a missing claim. `now` is in Unix seconds
- * with fractions; `typ` is the header's value in lower case.
+ * with fractions. `typ` is the value from the header in lower case.
  *
- * @throws AccessError; its subclass names the defect
+ * @throws AccessError; the subclass of the error names the defect
  */
 export function parseClaims(
   payload: Uint8Array,
@@ -101,7 +101,7 @@ type RegisteredClaims = Pick<Claims, 'iss' | 'aud' | 'exp' | 'iat'>
 /**
  * Validates issuer, audience and times. `now` is in Unix seconds with fractions.
  *
- * @throws AccessError; its subclass names the defect
+ * @throws AccessError; the subclass of the error names the defect
  */
 export function parseRegisteredClaims(raw: Payload, policy: ClaimPolicy, now: number): RegisteredClaims {
   const iss = requiredString(raw, 'iss')
@@ -141,7 +141,7 @@ export function parseObject(payload: Uint8Array): Payload {
   return value
 }
 
-/** Returns true for a JSON object: neither null nor an array. */
+/** True for a JSON object. False for null and for an array. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -151,7 +151,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
-  if (idToken.length > 0) throw new TokenTypeError(`it contains ${idToken.join(', ')}, as ID tokens do`)
+  if (idToken.length > 0) throw new TokenTypeError(`it contains ${idToken.join(', ')}, which only ID tokens contain`)
   const absent = ['scope', 'jti'].filter(claim => typeof raw[claim] !== 'string')
   if (absent.length > 0)
     throw new TokenTypeError(`its header has no typ at+jwt, and ${absent.join(', ')} is missing`)
@@ -166,14 +166,14 @@ function requireRealm(orgId: string | undefined, realm: string) {
   )
 }
 
-/** Returns the value of a claim; refuses a token in which the claim is missing or null. */
+/** Returns the value of a claim. Refuses a token in which the claim is missing or null. */
 export function required(raw: Payload, claim: string): unknown {
   const value = Object.hasOwn(raw, claim) ? raw[claim] : undefined
   if (value === undefined || value === null) throw new ClaimMissingError(claim)
   return value
 }
 
-/** Returns the value of a claim; refuses a token in which the claim is missing, empty or not a string. */
+/** Returns the value of a claim. Refuses a token in which the claim is missing, empty or not a string. */
 export function requiredString(raw: Payload, claim: string): string {
   const value = required(raw, claim)
   if (typeof value !== 'string' || value === '')
@@ -182,7 +182,7 @@ export function requiredString(raw: Payload, claim: string): string {
 }
 
 /**
- * Returns the value of a claim; refuses a token in which the claim is missing or not a finite number. JSON
+ * Returns the value of a claim. Refuses a token in which the claim is missing or not a finite number. JSON
  * can express infinity (`1e999`), and a token with an infinite `exp` would never expire.
  */
 function requiredNumber(raw: Payload, claim: string): number {
@@ -200,8 +200,8 @@ function optionalString(raw: Payload, claim: string): string | undefined {
 }
 
 /**
- * Returns the strings of a claim, or an empty array when the claim is absent. A single string in place of an
- * array is refused, because `includes` of a string would find a role inside the name of another role.
+ * Returns the strings of a claim. Returns an empty array when the claim is absent. A single string in place
+ * of an array is refused, because `'superadmin'.includes('admin')` is true.
  */
 function stringList(raw: Payload, claim: string): readonly string[] {
   const value = raw[claim] ?? []

@@ -9,7 +9,7 @@ export type ServiceClientOptions = {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Scopes to request; empty or undefined requests all scopes of the client. */
+  /** Scopes to request. When empty or undefined, the request is for all scopes of the client. */
   scopes?: readonly string[]
   /**
    * Method of client authentication. Default `client_secret_post`, which the server accepts from every
@@ -31,14 +31,14 @@ export type ServiceClientOptions = {
 /** Gets access tokens by client credentials, caches them, and renews them shortly before they expire. */
 export type ServiceClient = {
   /**
-   * Returns a valid access token for these scopes (default: those of the options).
+   * Returns a valid access token for these scopes. The default is the scopes of the options.
    *
    * @throws TokenRequestError
    */
   getToken(scopes?: readonly string[]): Promise<string>
   /**
    * Calls `fetch` with the token in the Authorization header. After a 401 it repeats the request once with a
-   * new token, because the cached token may have been revoked, or its key withdrawn.
+   * new token, because the server may have revoked the cached token or withdrawn its key.
    *
    * @throws TokenRequestError
    */
@@ -49,12 +49,13 @@ export type ServiceClient = {
 export type CachedToken = { token: string; expiresAt: number; renewAt: number }
 
 /**
- * The token endpoint issued no token. `code` is the OAuth error of a refusal, or `token_endpoint_unavailable`
- * when the endpoint could not be reached or its answer has no token.
+ * The token endpoint issued no token. `code` is the OAuth error of a refusal. It is
+ * `token_endpoint_unavailable` when the endpoint could not be reached, or when its answer has neither a token
+ * nor an OAuth error.
  */
 export class TokenRequestError extends Error {
   readonly code: string
-  /** The HTTP status; undefined without an answer. */
+  /** The HTTP status. Undefined when there was no answer. */
   readonly status: number | undefined
 
   constructor(code: string, status: number | undefined, detail: string, cause?: unknown) {
@@ -84,16 +85,16 @@ const RETRY_AFTER = 10_000
 
 /**
  * Creates a client for a service that calls other services on its own behalf (client credentials,
- * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background, with
- * one request at a time per set of scopes. Create one client at start and share it.
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background. At
+ * most one request runs at a time for each set of scopes. Create one client at start and share it.
  *
  * @param options issuer, client id and secret; everything else has a default
  * @returns the client; no request is sent to the issuer yet
- * @throws ConfigurationError naming all problems
+ * @throws ConfigurationError that names all problems
  *
- * @example
- * const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing', clientSecret })
- * const response = await client.fetch('https://orders.example.com/orders', { scopes: ['orders:read'] })
+ * @example const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing',
+ * clientSecret }) const response = await client.fetch('https://orders.example.com/orders', { scopes:
+ * ['orders:read'] })
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
@@ -195,7 +196,7 @@ async function requestToken(
  * @param options options that take precedence over the variables; the required variables must be set
  * nevertheless
  * @param env variables to read; default: those of the process
- * @throws ConfigurationError naming all missing variables
+ * @throws ConfigurationError that names all missing variables
  */
 export function clientFromEnv(options: Partial<ServiceClientOptions> = {}, env: Environment = processEnv()) {
   const names = ['SERVICE_URL', 'SERVICE_CLIENT_ID', 'SERVICE_CLIENT_SECRET'] as const

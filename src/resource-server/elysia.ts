@@ -14,20 +14,18 @@ export type ElysiaOptions = Handlers<[request: Request], Response | Promise<Resp
 
 /** Rules of a route, or `true` for any valid token. */
 export type AuthRules = Omit<Rules, 'optional' | 'onInvalid'> | true
-/** Rules for tokens on a route that also serves requests without a token; `true` accepts any valid token. */
+/** Rules for tokens on a route that also serves requests without a token. `true` accepts any valid token. */
 export type OptionalAuthRules = Omit<Rules, 'optional'> | true
 
 /**
- * Returns a plugin with the route options `auth` and `optionalAuth`. Both check the token before validation,
- * and add `security` to the operation in the OpenAPI document. Behind `auth` the handler has `claims`; behind
- * `optionalAuth` they may be undefined.
+ * Returns a plugin with the route options `auth` and `optionalAuth`. Both options check the token before
+ * validation, and add `security` to the operation in the OpenAPI document. With `auth` the handler always has
+ * `claims`. With `optionalAuth` the value of `claims` may be undefined.
  *
  * @param options replacements for the answers to refused requests
  *
- * @example
- * app
- *   .use(gatehouse(verifier))
- *   .get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read'] } })
+ * @example app .use(gatehouse(verifier)) .get('/orders', ({ claims }) => claims.sub, { auth: { scopes:
+ * ['orders:read'] } })
  */
 export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   const admitted = new WeakMap<Request, { claims: Claims | undefined }>()
@@ -44,8 +42,9 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   }
 
   /**
-   * `transform` is the last hook before validation; a status that it returns ends the request. A body that
-   * cannot be parsed fails earlier, and the `error` hook then answers an unauthorized caller with 401.
+   * `transform` is the last hook before validation. A status that `transform` returns ends the request. A
+   * body that cannot be parsed fails before `transform` runs. In this case the `error` hook answers an
+   * unauthorized caller with 401.
    *
    * Elysia reads the source code of a hook, and parses the body of every request when the hook passes on its
    * whole context. These hooks therefore destructure their argument.
@@ -75,13 +74,12 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 
 /**
  * Returns a plugin that makes the application a protected resource, such as an MCP server. The plugin serves
- * the metadata document, and guards all paths except the open ones. Handlers have `claims`. An `AccessError`
+ * the metadata document, and guards all paths except the open paths. Handlers have `claims`. An `AccessError`
  * that a handler throws is answered as a refusal.
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
- * @example
- * app.use(protect(verifier, { scopes: ['tools.read'] }))
+ * @example app.use(protect(verifier, { scopes: ['tools.read'] }))
  */
 export function protect(verifier: Verifier, options?: ResourceOptions) {
   const { check, refuse } = protection(verifier, options)

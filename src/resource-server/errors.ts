@@ -1,4 +1,4 @@
-/** Stable codes of refused requests. Codes never change; texts may. */
+/** Codes of refused requests. The codes never change. The texts may change. */
 export type ErrorCode =
   | 'token_missing'
   | 'token_malformed'
@@ -65,8 +65,8 @@ export class AlgorithmNotAllowedError extends AccessError {
 }
 
 /**
- * The issuer publishes no usable key with the `kid` of the token. A token without `kid` gets this error
- * unless exactly one published key matches its algorithm.
+ * The issuer publishes no usable key with the `kid` of the token. A token without `kid` also gets this error
+ * when no published key or more than one published key matches the algorithm of the token.
  */
 export class UnknownKeyError extends AccessError {
   constructor(detail: string, cause?: unknown) {
@@ -149,7 +149,7 @@ export class InsufficientScopeError extends AccessError {
   }
 }
 
-/** Invalid options or environment variables; thrown at start with a list of all problems. */
+/** Invalid options or environment variables. The error is thrown at start and lists all problems. */
 export class ConfigurationError extends Error {
   readonly problems: readonly string[]
 
