@@ -17,9 +17,9 @@ const USER = 25
 
 /**
  * Removes about `limit` rows of a deleted organization: first the users and the rows that refer to them, then
- * the rows that an index finds by organization. The remaining rows expire by themselves. While the users
- * have active sessions, a batch ends sessions and removes no rows. Returns the number of removed rows or of
- * ended sessions.
+ * the rows that an index finds by organization. Rows that no such index finds expire by themselves. While
+ * users of the organization have active sessions, a batch ends sessions and removes no rows. Returns the
+ * number of removed rows or of ended sessions.
  */
 const removeOrganizationRows = async (
   context: Core,

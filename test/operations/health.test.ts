@@ -82,7 +82,7 @@ test('RUN-38 a clock that was set back is found at once, whichever of the two ti
   expect(findingOf((await app.admin('GET', '/health')).body, 'database')).toEqual({
     name: 'database',
     state: 'warn',
-    text: 'the latest event is from 2026-01-15T12:10:00.000Z: the clock is behind now, or was ahead then',
+    text: 'the latest event is from 2026-01-15T12:10:00.000Z: the clock is behind now, or was ahead at that time',
   })
 })
 
