@@ -87,7 +87,9 @@ const database: Check = ({ now, withStore }) =>
   withStore(async store => {
     const ahead = ((await store.read(latestEvent)) ?? 0) - now
     return ahead > SKEW
-      ? warn(`the latest event is from ${iso(now + ahead)}: the clock is behind now, or was ahead at that time`)
+      ? warn(
+          `the latest event is from ${iso(now + ahead)}: the clock is behind now, or was ahead at that time`,
+        )
       : ok('the database opens with this master key')
   })
 

@@ -91,7 +91,8 @@ export function findToken({ headers }: CredentialSource): string | undefined {
  * ignores an invalid token
  * @throws AccessError with `code` and `status` of the refusal; `answerTo` turns the error into an answer
  *
- * @example const claims = await authorize(verifier, request, { scopes: ['orders:read'] })
+ * @example
+ * const claims = await authorize(verifier, request, { scopes: ['orders:read'] })
  */
 export async function authorize<R extends Rules = Record<never, never>>(
   verifier: TokenVerifier,

@@ -151,7 +151,8 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
  */
 function requireAccessToken(raw: Payload) {
   const idToken = ID_TOKEN_CLAIMS.filter(claim => Object.hasOwn(raw, claim))
-  if (idToken.length > 0) throw new TokenTypeError(`it contains ${idToken.join(', ')}, which only ID tokens contain`)
+  if (idToken.length > 0)
+    throw new TokenTypeError(`it contains ${idToken.join(', ')}, which only ID tokens contain`)
   const absent = ['scope', 'jti'].filter(claim => typeof raw[claim] !== 'string')
   if (absent.length > 0)
     throw new TokenTypeError(`its header has no typ at+jwt, and ${absent.join(', ')} is missing`)

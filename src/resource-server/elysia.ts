@@ -24,8 +24,10 @@ export type OptionalAuthRules = Omit<Rules, 'optional'> | true
  *
  * @param options replacements for the answers to refused requests
  *
- * @example app .use(gatehouse(verifier)) .get('/orders', ({ claims }) => claims.sub, { auth: { scopes:
- * ['orders:read'] } })
+ * @example
+ * app
+ *   .use(gatehouse(verifier))
+ *   .get('/orders', ({ claims }) => claims.sub, { auth: { scopes: ['orders:read'] } })
  */
 export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
   const admitted = new WeakMap<Request, { claims: Claims | undefined }>()
@@ -79,7 +81,8 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
  *
  * @throws ConfigurationError when the verifier has no http(s) `resource`
  *
- * @example app.use(protect(verifier, { scopes: ['tools.read'] }))
+ * @example
+ * app.use(protect(verifier, { scopes: ['tools.read'] }))
  */
 export function protect(verifier: Verifier, options?: ResourceOptions) {
   const { check, refuse } = protection(verifier, options)

@@ -63,7 +63,9 @@ if (isPostgres)
     expect(await settledSeq(app.context.store)).toBe(settled)
     expect(await webhooks()).toMatchObject({
       state: 'warn',
-      text: expect.stringMatching(/^webhooks and event streams wait, .* pg_prepared_xacts show this transaction$/),
+      text: expect.stringMatching(
+        /^webhooks and event streams wait, .* pg_prepared_xacts show this transaction$/,
+      ),
     })
     await sql.unsafe('COMMIT')
     expect(await settledSeq(app.context.store)).toBeGreaterThan(settled)
