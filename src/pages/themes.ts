@@ -106,7 +106,10 @@ const loadTheme = (
     problem = error instanceof Error ? error.message : String(error)
   }
   if (problem && problem !== known?.problem)
-    log.warn({ event: 'theme', theme: name, reason: problem }, 'a theme cannot be used: pages use a built-in theme instead')
+    log.warn(
+      { event: 'theme', theme: name, reason: problem },
+      'a theme cannot be used: pages use a built-in theme instead',
+    )
   const former = sheet?.url === known?.sheet?.url ? known?.former : known?.sheet
   return { checked_at: now, sheet, former, problem }
 }
