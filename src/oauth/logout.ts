@@ -141,7 +141,7 @@ const goodbye = async (context: Context, logout: Logout): Promise<Response> => {
 
 /**
  * Returns the root URL of the first web origin among the client's registered URIs. Returns undefined when no
- * URI has a web origin, as for native applications.
+ * URI has a web origin, which is usual for native applications.
  */
 const homeOf = ({ post_logout_redirect_uris, redirect_uris }: Client): string | undefined =>
   [...post_logout_redirect_uris, ...redirect_uris].flatMap(uri => webOriginOf(uri) ?? [])[0]?.concat('/')

@@ -50,8 +50,9 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
     endpoint_call.client_id = grant.client_id
     await release(context, grant, call)
   }
-  // A call without client authentication is accepted, because a stranger with a token can only end the
-  // session of the token here. If the call contains a secret or an assertion, it must be correct.
+  // A call without client authentication is accepted, because a stranger with a stolen token can do nothing
+  // here except end the session of the token. If the call contains a secret or an assertion, it must be
+  // correct.
   await (presented && presented.method !== 'none'
     ? asClient(context, call, presented, attempt, {
         place: 'either',
