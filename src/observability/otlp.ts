@@ -5,8 +5,8 @@ import type { Family, Metrics } from '#src/lib/metrics.ts'
 import { VERSION } from '#src/lib/version.ts'
 
 /**
- * Attributes of a span. Values are numbers, words from closed sets, host names and the request id, never
- * personal data, paths, queries or ids of objects.
+ * Attributes of a span. Values are numbers, words from closed sets, host names and the request id. Values
+ * never contain personal data, paths, queries or ids of objects.
  */
 export type Attributes = Record<string, string | number>
 
@@ -26,10 +26,14 @@ export interface Span {
 }
 
 /**
- * Maximum number of queued spans, the default of OpenTelemetry's batch processor; further spans are dropped.
+ * Maximum number of queued spans. Further spans are dropped. OpenTelemetry's batch processor has the same
+ * default.
  */
 const MAX_QUEUED = 2_048
-/** Maximum spans of one request to the collector, the default of OpenTelemetry's batch processor. */
+/**
+ * Maximum number of spans in one request to the collector. OpenTelemetry's batch processor has the same
+ * default.
+ */
 const BATCH = 512
 /**
  * Milliseconds between two batches. The time is short, so that a developer finds a trace soon after the

@@ -22,12 +22,12 @@ export const parseTraceParent = (header: string | null): TraceParent | undefined
   return { trace_id, span_id, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** Returns a random id in hexadecimal: 16 bytes for a trace, 8 for a span. */
+/** Returns a random id in hexadecimal. The id of a trace has 16 bytes, and the id of a span has 8 bytes. */
 export const newHexId = (bytes: 8 | 16): string => randomBytes(bytes).toString('hex')
 
 /**
- * Samples by the last seven bytes of the trace id, which are random. All participants of a trace see the same
- * id and thus make the same decision. https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
+ * Samples by the last seven bytes of the trace id. These bytes are random. All participants of a trace see
+ * the same id and thus make the same decision. https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 const inRatio = (trace_id: string, ratio: number): boolean =>
   Number.parseInt(trace_id.slice(-14), 16) >= (1 - ratio) * 2 ** 56
