@@ -29,7 +29,7 @@ const isBackup = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db$/.test(
 /** True for the unfinished file of a backup, and for SQLite's log of such a file. */
 const isPartial = (name: string): boolean => /^gatehouse-\d{8}T\d{6}Z\.db\.partial/.test(name)
 
-/** Returns a name such as `gatehouse-20260131T080000Z.db`, so that names sort by time. */
+/** Returns a name such as `gatehouse-20260131T080000Z.db`. Names of this form sort by time. */
 export const backupName = (now: number): string =>
   `gatehouse-${iso(now).replace(/\.\d+/, '').replace(/[-:]/g, '')}.db`
 
@@ -62,7 +62,7 @@ export const backupNames = (config: Config): string[] => filesOf(config).filter(
 /** Empty file that exists while the latest backup is one that failed. All workers read this file. */
 const failureOf = (config: Config): string => join(folderOf(config), '.failed')
 
-/** Returns the time at which the latest backup failed, or 0 if it did not fail. */
+/** Returns the time at which the latest backup failed. Returns 0 if the latest backup did not fail. */
 export const failedAt = (config: Config): number =>
   statSync(failureOf(config), { throwIfNoEntry: false })?.mtimeMs ?? 0
 

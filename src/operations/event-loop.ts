@@ -1,7 +1,7 @@
 import type { Metrics } from '#src/lib/metrics.ts'
 
 const SLOT = 10_000
-/** Number of slots of ten seconds: six complete ones and the current one. */
+/** Number of slots of ten seconds: six complete slots and the current slot. */
 const SLOTS = 7
 
 /**

@@ -63,7 +63,7 @@ const isComplete = async ({ config }: Core, q: Queries, known: string[]): Promis
 
 /**
  * Checks that no stored client has the id of the console's client, because the built-in client would hide the
- * stored one. Does nothing when the console is off.
+ * stored client. Does nothing when the console is off.
  *
  * @throws ConfigError when a stored client has this id
  */

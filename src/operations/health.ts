@@ -94,7 +94,7 @@ const database: Check = ({ now, withStore }) =>
   })
 
 const disk: Check = ({ config: { data_dir } }) => {
-  // SQLite's log may take 64 MiB, and a backup takes as much space as the database.
+  // SQLite's log can take 64 MiB, and a backup takes as much space as the database.
   const { bavail, bsize } = statfsSync(data_dir)
   const free = (bavail * bsize) / GB
   return (free < 0.1 ? fail : free < 1 ? warn : ok)(`${free.toFixed(1)} GB free for ${data_dir}`)

@@ -15,9 +15,9 @@ const duration = (min: number, max: number, allowed: string) =>
   }, allowed)
 
 /**
- * A rotation every 90 days limits how long a signing key that leaked unnoticed can be used. More rotations
- * would make caches fetch the key set more often. By default no backups are made, because only the operator
- * knows whether the disk has room for copies of the database. Seven daily backups cover a week.
+ * A rotation every 90 days limits how long a signing key that leaked unnoticed can be used. More frequent
+ * rotations would make caches fetch the key set more often. By default no backups are made, because only the
+ * operator knows whether the disk has room for copies of the database. Seven daily backups cover a week.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 

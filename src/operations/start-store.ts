@@ -12,7 +12,10 @@ import { preparedForStart, type Queries } from '#src/storage/store.ts'
 /** Scopes of the first admin client. */
 export const allScopes = [...permissions, 'admin']
 
-/** Server setting: the scopes that existed at the last start. Its absence marks the first start. */
+/**
+ * Name of the server setting with the scopes that existed at the last start. The setting is absent until the
+ * first start is complete.
+ */
 export const KNOWN_SCOPES = 'known_scopes'
 
 const selectSecret = preparedForStart('secret of a client', (q, { clients }) => {

@@ -16,7 +16,7 @@ import type { Transaction } from '#src/storage/store.ts'
 const SESSION_KEPT = DAY + 10 * MINUTE
 
 /**
- * Milliseconds after `last_seen_at` for which a device is kept: the lifetime of its cookie
+ * Milliseconds after `last_seen_at` for which a device is kept. The device cookie has the same lifetime
  * (sign-in/known-browsers.ts).
  */
 const DEVICE_KEPT = 400 * DAY
