@@ -118,7 +118,9 @@ export const accentAsset = (pathname: string): Response | undefined => {
   return color && accentUrl(accent) === pathname ? assetAnswer(accentStyle(accent), 'css') : undefined
 }
 
-/** Returns the accents of the light and the dark scheme. Browsers colour their address bar with them. */
+/**
+ * Returns the accents of the light and the dark scheme. Browsers colour their address bar with these colours.
+ */
 export const frameColors = ({ theme, accent }: Pick<Brand, 'theme' | 'accent'>): string[] =>
   accent
     ? accentTokens(accent).map(tokens => tokens.accent)

@@ -20,7 +20,8 @@ export type MessageCode<Prefix extends string, Suffix extends string = ''> = Mes
 /**
  * Branding of a page. `name` is the organization's display name. A page loads the built-in theme with the
  * name `theme`, or the theme `default` when no built-in theme has this name. `sheets` are the URLs of further
- * stylesheets; a later stylesheet overrides the earlier ones. `logo_dark` replaces `logo` in the dark scheme.
+ * stylesheets. A later stylesheet overrides the earlier stylesheets. `logo_dark` replaces `logo` in the dark
+ * scheme.
  */
 export interface Brand {
   name: string
@@ -37,7 +38,7 @@ export interface Brand {
 /** Data of every page. */
 export interface Common {
   brand: Brand
-  /** Shown with errors, so that users can quote it to their administrator. */
+  /** Shown with errors, so that users can tell this id to their administrator. */
   request_id?: string
 }
 
@@ -89,7 +90,7 @@ export interface LoginPage extends Common {
 }
 
 /**
- * Asks a signed-in user to authenticate again. Posts `password`; `has_password` is false for a user without a
+ * Asks a signed-in user to authenticate again. Posts `password`. `has_password` is false for a user without a
  * password.
  */
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'>, StepExit {
@@ -135,7 +136,9 @@ export interface VerifyEmailPage extends Common {
    * that the account already has.
    */
   form?: { action: string; token: string; csrf_token: string; username?: string }
-  /** Present when the user has to sign in first; the page then shows this link in place of the form. */
+  /**
+   * Present when the user has to sign in first. In this case the page shows this link in place of the form.
+   */
   sign_in_url?: string
   /** Link to the account, for a user who is signed in when the address is verified. */
   account_url?: string
@@ -174,7 +177,7 @@ export interface SecondFactorPage extends Common, StepExit {
   error?: FormError<MessageCode<'second-factor.error.'>>
 }
 
-/** Lets the user choose a factor to add; each choice is a link. The only form is that of {@link StepExit}. */
+/** Lets the user choose a factor to add. Each choice is a link. The only form is that of {@link StepExit}. */
 export interface EnrolPage extends Common, StepExit {
   /** Path of this page. The query of the page is `request`. */
   action: string
@@ -256,11 +259,17 @@ export interface RecoveryCodesPage extends Common {
   created_at: string
   action: string
   request?: string
-  /** Slug of the organization to which the page leads back. Present only among the account pages. */
+  /**
+   * Slug of the organization to which the page leads back. Present only when the page belongs to the account
+   * pages.
+   */
   organization?: string | undefined
 }
 
-/** Posts `login=<id>` to choose a login, `login=other` to sign in as another user, or `forget=<id>`. */
+/**
+ * Posts `login=<id>` to choose a login, `login=other` to sign in as another user, or `forget=<id>` to end a
+ * login.
+ */
 export interface SelectAccountPage extends Common {
   action: string
   request: string
@@ -303,8 +312,8 @@ export interface ConsentPage extends Common, StepExit {
 }
 
 /**
- * Posts `password`, `password_repeat`, `current_password` when `ask_current` is true, and `request` or
- * `token` when present.
+ * Posts `password` and `password_repeat`. Also posts `current_password` when `ask_current` is true, and
+ * `request` or `token` when the page has this field.
  */
 export interface ChangePasswordPage extends Common, StepExit {
   action: string
@@ -317,7 +326,7 @@ export interface ChangePasswordPage extends Common, StepExit {
    * form then posts the new passkey as `credential`.
    */
   passkey_options?: string
-  /** False when the organization requires passkeys; the page then asks for no password. */
+  /** False when the organization requires passkeys. In this case the page asks for no password. */
   takes_password?: false
   reason: MessageCode<'change-password.reason.'>
   user: PageUser
@@ -336,7 +345,7 @@ interface ProviderPage extends Common, StepExit {
 
 /**
  * Asks for confirmation before an account at a provider is linked to the existing user with the same address.
- * Posts that user's `password`.
+ * Posts the `password` of the existing user.
  */
 export interface LinkAccountPage extends ProviderPage {
   email: string
@@ -434,7 +443,7 @@ export interface SetUpPage extends Common {
 /**
  * An invitation or registration, in two forms. The first posts `token`, `username`, `email` and the names.
  * The second repeats these fields and adds `password` and `password_repeat`, or the `credential` of a new
- * passkey; posting `edit` returns to the first form. A button of `providers` posts `token` and `provider`.
+ * passkey. Posting `edit` returns to the first form. A button of `providers` posts `token` and `provider`.
  */
 export interface InvitationPage extends Common {
   action: string
@@ -478,7 +487,7 @@ export interface SignedInPage extends Common {
 }
 
 /**
- * Posts `fields` to the client's redirect URI, which is `action`. A script submits the form; without
+ * Posts `fields` to the client's redirect URI, which is `action`. A script submits the form. Without
  * JavaScript the user presses a button.
  */
 export interface FormPostPage extends Common {
@@ -502,7 +511,7 @@ export interface LoggedOutPage extends Common {
   client_name?: string
   /** True when the client sent a `post_logout_redirect_uri` that it has not registered. */
   is_unregistered?: boolean
-  /** Link back to the application; `login_url` begins a new login. */
+  /** Link back to the application. `login_url` begins a new login. */
   return_url?: string
   login_url?: string
 }
@@ -562,8 +571,8 @@ export interface AccountSecurityPage extends AccountFrame {
   rename_action: string
   codes_action: string
   /**
-   * False for a user without a password. `change_password_url` then leads to a form that sets the first
-   * password.
+   * False for a user without a password. In this case `change_password_url` leads to a form that sets the
+   * first password.
    */
   has_password: boolean
   change_password_url: string
@@ -607,7 +616,10 @@ export interface AccountProfilePage extends AccountFrame {
 
 /** Posts `client_id`. */
 export interface AccountApplicationsPage extends AccountFrame {
-  /** `created_at` is the time of the consent (ISO 8601). It is absent for a client that needs no consent. */
+  /**
+   * `created_at` is the time of the consent (ISO 8601). It is absent for a client that the user uses without
+   * having given consent.
+   */
   applications: {
     client_id: string
     client_name: string

@@ -69,8 +69,8 @@ export type PictureFault = 'form' | 'bytes' | 'content' | 'pixels'
 
 /**
  * Reads a data URI (https://www.rfc-editor.org/rfc/rfc2397) of at most `limit` bytes. Returns the bytes and
- * the type that the URI names, or the reason for refusing the URI. This function does not check the bytes.
- * They may therefore have another type.
+ * the type that the URI names, or the reason for refusing the URI. This function does not check the bytes, so
+ * the bytes may have another type.
  */
 export const readDataUri = (uri: string, limit: number): Picture | PictureFault => {
   const [head, name = '', base64] =

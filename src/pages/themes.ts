@@ -42,7 +42,7 @@ interface Theme {
    * The previous version of the sheet. Pages that were rendered before the change still request this version.
    */
   former: Sheet | undefined
-  /** Problem that was logged last; the same problem is not logged again. */
+  /** Problem that was logged last. The same problem is not logged again. */
   problem: string | undefined
 }
 

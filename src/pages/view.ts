@@ -53,7 +53,7 @@ export const initials = (name: string): string => {
   return letters.join('').toUpperCase() || '?'
 }
 
-/** Returns the avatar colour of a text as a number from 1 to 6; the same text always has the same colour. */
+/** Returns the avatar colour of a text as a number from 1 to 6. The same text always has the same colour. */
 export const tone = (text: string): number => {
   let sum = 0
   for (const character of text) sum = (sum * 31 + (character.codePointAt(0) ?? 0)) % 9973
