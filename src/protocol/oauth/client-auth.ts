@@ -25,8 +25,9 @@ export type PresentedClient =
  * identifies no client.
  *
  * @throws OAuthError `invalid_client` when the header is unreadable, or the assertion is unreadable or
- * contradicts `client_id`. OAuthError `invalid_request` when a request uses two methods, the header
- * contradicts `client_id`, or a `client_secret` comes without `client_id`
+ * contradicts `client_id`
+ * @throws OAuthError `invalid_request` when a request uses two methods, the header contradicts `client_id`,
+ * or a `client_secret` comes without `client_id`
  */
 export const parseClientAuth = (
   authorization: string | null | undefined,

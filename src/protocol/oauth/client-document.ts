@@ -71,7 +71,7 @@ const readMethods = (document: object, keys: Keys): Methods => {
 }
 
 /**
- * Reads the metadata document of a client. Its member `client_id` must be the URL of the document. Unknown
+ * Reads the metadata document of a client. The member `client_id` must be the URL of the document. Unknown
  * members are ignored. Grants that a dynamic client cannot have are ignored too.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *

@@ -12,7 +12,10 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKeys {
   /** False for a client that may also use the method `none`. */
   readonly is_required: boolean
-  /** The only algorithm that the client's assertions may have; undefined allows every supported algorithm. */
+  /**
+   * The only algorithm that the client's assertions may have. When undefined, every supported algorithm is
+   * allowed.
+   */
   readonly alg: AssertionAlg | undefined
   readonly source: { readonly jwks: JSONWebKeySet } | { readonly jwks_uri: string }
 }

@@ -13,7 +13,7 @@ export type EligibleLogin = {
   /** False when the user may no longer sign in. */
   readonly enabled: boolean
   readonly must_change_password: boolean
-  /** The user has to add a factor, because a factor is required or the user asked to add one. */
+  /** The user has to add a factor, because a factor is required or the user asked to add a factor. */
   readonly enrol_due: boolean
   /** The user may add a factor. */
   readonly may_enrol: boolean
@@ -95,7 +95,7 @@ export type NextStep<Login extends EligibleLogin> =
         | 'unmet_authentication_requirements'
     }
 
-/** Errors for prompt=none, by the step that would be required. */
+/** The error that a request with prompt=none gets, by the step that the user would have to take. */
 const refusals = {
   login: 'login_required',
   select_account: 'interaction_required',

@@ -1,7 +1,7 @@
 import { OAuthError } from './error.ts'
 
 /**
- * Parameters of one request. `values` has the parameters that are well-formed, not empty and sent once; only
+ * Parameters of one request. `values` has the parameters that are well-formed, not empty and sent once. Only
  * `resource` may be sent several times. An empty parameter counts as omitted
  * (https://www.rfc-editor.org/rfc/rfc6749#section-3.1). `irregular` has the names of all other parameters,
  * including the empty parameters. A name that cannot be decoded is listed as ''. The parser does not refuse
@@ -14,8 +14,8 @@ export type ParameterMap = {
 }
 
 /**
- * Maximum number of parameters. The limit keeps the work small that a stranger can cause. No standard request
- * has so many parameters.
+ * Maximum number of parameters. The limit keeps the work small that a stranger can cause. Standard requests
+ * have far fewer parameters.
  */
 const maxParameters = 100
 

@@ -78,7 +78,7 @@ export const isLoopback = (uri: string): boolean => withoutPort(uri) !== undefin
 
 /**
  * True when the answer to the client may be sent to the URI. For a dynamic client the port of a loopback URI
- * is ignored, because such a client may listen on a port other than the registered one.
+ * is ignored, because such a client may listen on a port other than the registered port.
  */
 export const isRedirectOf = (
   client: Origin & { readonly redirect_uris: readonly string[] },
@@ -122,9 +122,9 @@ export const webOriginOf = (uri: string): string | undefined =>
 export const isOnDevice = (uri: string): boolean => isLoopback(uri) || usesPrivateScheme(uri)
 
 /**
- * Returns the host of an http or https URI, with its port if it has one. Returns the scheme of any other URI,
- * such as `com.example.app:`. The host of such a URI is not used, because it is not a DNS name and the client
- * chooses it freely.
+ * Returns the host of an http or https URI, including the port if the URI has a port. Returns the scheme of
+ * any other URI, such as `com.example.app:`. The host of such a URI is not used, because it is not a DNS name
+ * and the client chooses it freely.
  */
 export const host = (uri: string): string => {
   const url = URL.parse(uri)
