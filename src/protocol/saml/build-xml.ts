@@ -14,7 +14,7 @@ const builder = new XMLBuilder({
 })
 
 /**
- * Builds the XML that Gatehouse sends. The library `fast-xml-parser` only builds XML; it never parses a
+ * Builds the XML that Gatehouse sends. The library `fast-xml-parser` only builds XML. It never parses a
  * message.
  */
 export const buildXml = (tree: XmlTree): string => builder.build(tree)

@@ -1,6 +1,6 @@
 /**
  * Reasons for refusing a SAML message. The audit log and the server's log contain the reason. The browser
- * never gets the reason, because the sender of a forged message could use it to improve the message.
+ * never gets the reason, because the sender of a forged message could use the reason to improve the message.
  */
 export type SamlReason =
   | 'too_large'

@@ -17,12 +17,12 @@ export interface Requested {
  * length.
  */
 const MAX_ENCODED = 8 * 1024
-/** Maximum size of an inflated request in bytes; a usual request has about 1 KiB. */
+/** Maximum size of an inflated request in bytes. A usual request has about 1 KiB. */
 const MAX_INFLATED = 64 * 1024
 
 /**
  * Reads a request of the redirect binding without verifying its signature. Only the fake provider of
- * development mode calls this function; Gatehouse is not a SAML identity provider.
+ * development mode calls this function. Gatehouse is not a SAML identity provider.
  *
  * @param encoded the parameter `SAMLRequest`
  * @throws SamlError

@@ -44,8 +44,8 @@ const startTagEnd = new RegExp(`${S}*(/?)>`, 'y')
 const endTag = new RegExp(`</(${NAME})${S}*>`, 'y')
 const blank = new RegExp(`^${S}*$`)
 // Matches any character that https://www.w3.org/TR/xml/#charsets does not allow. It also matches U+0085 and
-// U+2028, because xmldom turns them into line ends, and U+2029, because a later version of xmldom may do the
-// same.
+// U+2028, because xmldom turns these characters into line ends. It matches U+2029 too, because a later
+// version of xmldom may turn this character into a line end.
 const illegal = /[^\t\n\r\u{20}-\u{84}\u{86}-\u{2027}\u{202a}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u
 const ampersand = /&(?:(amp|lt|gt|quot|apos);|#([0-9]{1,7});|#x([0-9a-fA-F]{1,6});)?/g
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s&]+$/
@@ -62,10 +62,10 @@ const outermost: Scope = new Map([['xml', 'http://www.w3.org/XML/1998/namespace'
 
 /**
  * Scans a document once in linear time and accepts only plain XML. It refuses DOCTYPE, processing
- * instructions, comments, CDATA, and references to entities other than the five predefined ones. It refuses
- * names outside ASCII, malformed text, duplicate attributes, unbound prefixes, relative namespaces and the
- * namespace of XHTML. It also refuses anything above `bounds` or the maximums in this file. Every parser
- * reads an accepted document in the same way.
+ * instructions, comments, CDATA, and references to entities other than the five predefined entities. It
+ * refuses names outside ASCII, malformed text, duplicate attributes, unbound prefixes, relative namespaces
+ * and the namespace of XHTML. It also refuses anything above `bounds` or the maximums in this file. Every
+ * parser reads an accepted document in the same way.
  *
  * @returns the text of the document element, and the list of all elements in document order
  * @throws SamlError `bad_xml`

@@ -33,7 +33,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * Validates the form field `SAMLResponse` in this order: size; base64; UTF-8; plain well-formed XML; shape,
  * including the places of signatures; signature of the response, if it has one; status; signature of the
- * decrypted assertion. Each check relies on the earlier ones. Only signatures by pinned keys are accepted.
+ * decrypted assertion. Each check relies on the earlier checks. Only signatures by pinned keys are accepted.
  * The assertion is read from the signed octets, so an unsigned assertion in the same response is never used
  * (signature wrapping).
  *
