@@ -44,7 +44,7 @@ export type ClaimsFor<R extends Rules> = 'optional' extends keyof R
  * token is not the cause: the caller should try again later.
  */
 export type Handlers<Context extends readonly unknown[], Result> = {
-  /** Answers a request without a valid token; `error.code` names the defect. */
+  /** Answers a request without a valid token. `error.code` names the defect. */
   onUnauthorized?: (error: AccessError, ...context: Context) => Result
   /** Answers a valid token that lacks a required role or scope. */
   onForbidden?: (error: AccessError, ...context: Context) => Result

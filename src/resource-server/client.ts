@@ -88,13 +88,13 @@ const RETRY_AFTER = 10_000
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background. At
  * most one request runs at a time for each set of scopes. Create one client at start and share it.
  *
- * @param options issuer, client id and secret; everything else has a default
+ * @param options issuer, client id and secret; all other options have a default
  * @returns the client; no request is sent to the issuer yet
  * @throws ConfigurationError that names all problems
  *
- * @example
- * const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing', clientSecret })
- * const response = await client.fetch('https://orders.example.com/orders', { scopes: ['orders:read'] })
+ * @example const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing',
+ * clientSecret }) const response = await client.fetch('https://orders.example.com/orders', { scopes:
+ * ['orders:read'] })
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
@@ -193,9 +193,8 @@ async function requestToken(
 /**
  * Creates a service client configured by `SERVICE_URL`, `SERVICE_CLIENT_ID` and `SERVICE_CLIENT_SECRET`.
  *
- * @param options options that take precedence over the variables; the required variables must be set
- * nevertheless
- * @param env variables to read; default: those of the process
+ * @param options options that take precedence over the variables; the three variables must be set even then
+ * @param env variables to read; default: the variables of the process
  * @throws ConfigurationError that names all missing variables
  */
 export function clientFromEnv(options: Partial<ServiceClientOptions> = {}, env: Environment = processEnv()) {
