@@ -92,9 +92,9 @@ const RETRY_AFTER = 10_000
  * @returns the client; no request is sent to the issuer yet
  * @throws ConfigurationError that names all problems
  *
- * @example const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing',
- * clientSecret }) const response = await client.fetch('https://orders.example.com/orders', { scopes:
- * ['orders:read'] })
+ * @example
+ * const client = createServiceClient({ issuer: 'https://id.example.com', clientId: 'billing', clientSecret })
+ * const response = await client.fetch('https://orders.example.com/orders', { scopes: ['orders:read'] })
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
