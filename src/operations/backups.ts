@@ -94,7 +94,7 @@ const prepare = (config: Config): string | undefined => {
   const { bavail, bsize } = statfsSync(existsSync(folder) ? folder : config.data_dir)
   const [free, needed] = [bavail * bsize, backupSize(database) + RESERVE]
   return free < needed
-    ? `The backup needs ${mb(needed)} MB free for ${folder}, which has ${mb(free)} MB.`
+    ? `The backup needs ${mb(needed)} MB of free space in ${folder}, but only ${mb(free)} MB are free.`
     : undefined
 }
 

@@ -115,7 +115,7 @@ const scheme: Check = ({ config, now }) => {
       return warn(`${config.url}: without https, passwords and tokens are sent unencrypted`)
     return isLocalHost(config.host)
       ? ok('plain http, reachable from this machine only')
-      : warn(`plain http, and other machines may connect to ${config.host}: set url to an https address`)
+      : warn(`plain http, and other machines can connect to ${config.host}: set url to an https address`)
   }
   const certificate = readCertificate(config)
   if (certificate) {
@@ -126,11 +126,11 @@ const scheme: Check = ({ config, now }) => {
   const { host, trusted_proxies } = config
   if (trusted_proxies.length === 0)
     return warn(
-      'a proxy terminates TLS, but trusted_proxies is empty: set it, or all clients share the address of the proxy',
+      'a proxy terminates TLS, but trusted_proxies is empty: set trusted_proxies, or all clients share the address of the proxy',
     )
   return trusted_proxies.every(isLocalHost) && !isLocalHost(host)
     ? warn(
-        `a proxy on this machine terminates TLS, but other machines may connect to ${host}, over plain http: set host to 127.0.0.1`,
+        `a proxy on this machine terminates TLS, but other machines can connect to ${host}, over plain http: set host to 127.0.0.1`,
       )
     : ok('a trusted proxy terminates TLS')
 }

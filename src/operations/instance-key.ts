@@ -32,7 +32,7 @@ const open = (master: MasterKey, sealed: string): Buffer | undefined => {
 
 const wrongKey = (): StorageError =>
   new StorageError(
-    'The master key does not belong to this database. Set the right one (GATEHOUSE_MASTER_KEY, or master.key in the data directory).',
+    'The master key does not belong to this database. Set the right master key (GATEHOUSE_MASTER_KEY, or master.key in the data directory).',
   )
 
 /**
@@ -73,7 +73,7 @@ export const changeMasterKey = async (base: Core, from: MasterKey, to: MasterKey
     if (!bytes) throw wrongKey()
     if (open(to, sealed))
       throw new StorageError(
-        'The new master key is the current one. Name a file with another key, or a file that does not exist.',
+        'The new master key is the current master key. Name a file with another key, or a file that does not exist.',
         1,
       )
     await putSetting(tx, NAME, seal(to, bytes), base.clock.now())

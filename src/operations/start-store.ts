@@ -47,6 +47,7 @@ const selectOrganization = preparedForStart('id of an organization', (q, { organ
     .where(eq(organizations.id, sql.placeholder('id'))),
 )
 
+/** True when the organization exists. */
 export const hasOrganization = async (q: Queries, id: OrganizationId): Promise<boolean> =>
   (await selectOrganization(q, { id })).length > 0
 
@@ -55,5 +56,6 @@ const rowsOf = {
   webhooks: preparedForStart('any webhook', (q, t) => q.select({ one: sql`1` }).from(t.webhooks).limit(1)),
 }
 
+/** True when the named table is not empty. */
 export const hasRows = async (q: Queries, name: 'logouts' | 'webhooks'): Promise<boolean> =>
   (await rowsOf[name](q, {})).length > 0

@@ -1,7 +1,7 @@
 /**
  * The data of each page, by page name. A sentence that begins with "Posts" lists the fields of the page's
- * form. Callers pass codes instead of sentences, because the texts are in templates/locales. This file has
- * more than 300 lines on purpose: one file shows all data that a template can use.
+ * form. Callers pass codes instead of sentences, because the texts are in templates/locales. Over 300 lines
+ * on purpose: one file shows all data that a template can use.
  */
 import type en from '../../templates/locales/en.json'
 

@@ -107,7 +107,7 @@ export function parseRegisteredClaims(raw: Payload, policy: ClaimPolicy, now: nu
   const iss = requiredString(raw, 'iss')
   if (!policy.issuers.includes(iss)) {
     const slash = policy.issuers.some(issuer => `${issuer}/` === iss)
-      ? ' (they differ by a trailing slash)'
+      ? ' (the two differ by a trailing slash)'
       : ''
     throw new ClaimInvalidError('iss', `got ${quote(iss)}, expected ${quote(policy.issuers[0])}${slash}`)
   }

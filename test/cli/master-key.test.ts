@@ -52,7 +52,7 @@ test('the current master key is refused as the new one, and nothing changes', as
     await expect(changeMasterKey(instance, current, current)).rejects.toMatchObject({
       exit_code: 1,
       message:
-        'The new master key is the current one. Name a file with another key, or a file that does not exist.',
+        'The new master key is the current master key. Name a file with another key, or a file that does not exist.',
     })
     expect(await state()).toEqual(before)
     await changeMasterKey(instance, current, masterKey(Buffer.alloc(32, 1)))

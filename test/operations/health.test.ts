@@ -104,7 +104,7 @@ test('RUN-38 plain http on localhost is safe only while no other machine can con
   expect(await schemeAt('0.0.0.0')).toEqual({
     name: 'scheme',
     state: 'warn',
-    text: 'plain http, and other machines may connect to 0.0.0.0: set url to an https address',
+    text: 'plain http, and other machines can connect to 0.0.0.0: set url to an https address',
   })
 })
 
@@ -118,7 +118,7 @@ test('RUN-38 a proxy on this machine is passed by nobody only while no other mac
   expect(await schemeAt('::', '127.0.0.1', '::1')).toEqual({
     name: 'scheme',
     state: 'warn',
-    text: 'a proxy on this machine terminates TLS, but other machines may connect to ::, over plain http: set host to 127.0.0.1',
+    text: 'a proxy on this machine terminates TLS, but other machines can connect to ::, over plain http: set host to 127.0.0.1',
   })
 })
 

@@ -138,7 +138,7 @@ test('a backup that does not fit beside the database is not begun; free pages of
   const spawn = spyOn(Bun, 'spawn')
   await app.events()
   try {
-    const needs = /^The backup needs 12\d MB free for .*, which has 10\d MB\.$/
+    const needs = /^The backup needs 12\d MB of free space in .*, but only 10\d MB are free\.$/
     await expect(scheduledBackup(app.context)).rejects.toThrow(needs)
     expect(await app.admin('POST', '/backups')).toMatchObject({
       status: 409,

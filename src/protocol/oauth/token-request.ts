@@ -70,7 +70,10 @@ export const parseTokenRequest = (form: Form): TokenRequest => {
   if (parse === undefined) throw new OAuthError('unsupported_grant_type')
   const [resource, ...others] = readResources(form)
   if (others.length > 0)
-    throw new OAuthError('invalid_target', 'A token is for one resource; the request names several.')
+    throw new OAuthError(
+      'invalid_target',
+      'A token is for one resource; the request names several resources.',
+    )
   return { ...parse(form), resource } as TokenRequest
 }
 
