@@ -1,6 +1,7 @@
 /** Tests clients that sign assertions, after their metadata document has changed. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { chargeKeySet } from '#src/http/rate-limits.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { json, request } from '#test/authorize/document-world.ts'
 import type { Json } from '#test/support/app.ts'
 import { assertionWorld, es, other } from './assertion-world.ts'
@@ -14,6 +15,12 @@ beforeEach(async () => {
   asked.length = 0
   await app.events()
 })
+
+/** Uses up the reads of stored documents at the origin of a client. */
+const spendReads = (client_id: string) =>
+  expect(() => {
+    for (;;) chargeKeySet(app.context, { origin: new URL(client_id).origin, isOwn: true })
+  }).toThrow()
 
 /** A client with a session, and functions that refresh the session and publish another document. */
 const refreshing = async (more: Json = {}) => {
@@ -71,6 +78,9 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     publish({ token_endpoint_auth_method: 'none', jwks: undefined })
     app.clock.advance(2 * HOUR)
     expect(await refresh(other)).toBe('invalid_client')
+    publish({})
+    app.clock.advance(2 * HOUR)
+    expect(await refresh(es)).toBe(200)
   })
 
   test('CMD-12 a document that cannot be read is used for a day, also after a restart and a failed login', async () => {
@@ -101,6 +111,37 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     app.clock.advance(MINUTE)
     await app.events()
     expect([await refresh(other), calls(mine)]).toEqual([200, 3])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+  })
+
+  test('CMD-12 nor while the newer one cannot be read, or may not be read', async () => {
+    for (const block of [answerWith, spendReads]) {
+      const { mine, publish, refresh } = await refreshing()
+      const memory = [...app.context.documents]
+      publish({ jwks: { keys: [other.jwk] } })
+      app.context.documents.clear()
+      app.clock.advance(MINUTE)
+      expect(await refresh(other)).toBe(200)
+      for (const [key, entry] of memory) app.context.documents.set(key, entry)
+      app.clock.advance(MINUTE)
+      block(mine.client_id)
+      await app.events()
+      expect([await refresh(es), await refresh(other)]).toEqual(['invalid_client', 200])
+      expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+    }
+  })
+
+  test('CMD-12 nor when the clock of the other server is ahead', async () => {
+    const { publish, refresh } = await refreshing()
+    const memory = [...app.context.documents]
+    publish({ jwks: { keys: [other.jwk] } })
+    app.context.documents.clear()
+    app.clock.advance(5 * SECOND)
+    expect(await refresh(other)).toBe(200)
+    for (const [key, entry] of memory) app.context.documents.set(key, entry)
+    app.clock.advance(-4 * SECOND)
+    await app.events()
+    expect([await refresh(es), await refresh(other)]).toEqual(['invalid_client', 200])
     expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
   })
 

@@ -1,7 +1,7 @@
 import type { CalledFor, Core, FoundDocument } from '#src/context.ts'
 import { chargeDocument, chargeKeySet } from '#src/http/rate-limits.ts'
 import { AppError } from '#src/lib/app-error.ts'
-import { DAY } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { parseDocument } from '#src/protocol/oauth/client-document.ts'
 import type { Registration } from '#src/protocol/oauth/dynamic-client.ts'
@@ -36,7 +36,7 @@ export const findDocument = async (
     ...wantedDocument(client_id, organization),
     charge: origin => chargeDocument(context, { user_id, origin }),
     stale_for: 0,
-    asked_after: lastChange(stored, context.clock.now()),
+    changed_at: lastChange(stored, context.clock.now()),
   }).catch(error => {
     if (copy && error instanceof AppError) return undefined
     throw error
@@ -61,13 +61,13 @@ export const rereadDocument = async (
 ): Promise<Registration | undefined> => {
   const now = context.clock.now()
   const { client_id, registration } = stored
-  const changed = lastChange(stored, now)
   const found = await findJson(context, {
     ...wantedDocument(client_id, organization),
     charge: origin => chargeKeySet(context, { origin, isOwn: true }),
     stale_for: DAY,
     stored: registration,
-    asked_after: is_lacking ? Math.max(changed, now - ASKED_AGAIN) : changed,
+    changed_at: lastChange(stored, now),
+    ...(is_lacking && { asked_after: now - ASKED_AGAIN }),
   })
   return found ?? (copyOf(client_id) && registration)
 }
@@ -75,11 +75,12 @@ export const rereadDocument = async (
 /**
  * Returns the time (ms) of the last change of the stored client. An older document in memory must not replace
  * the stored one: another process, or a login at another organization, may have read it later. A change in
- * the future was stored before the clock was set back, and is ignored.
+ * the future was stored before the clock was set back, and is ignored. The clock of another copy of the
+ * server may be ahead by up to `CLOCK_SKEW`.
  */
 const lastChange = (stored: DynamicClient | undefined, now: number): number => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
-  return changed_at <= now ? changed_at : Number.NEGATIVE_INFINITY
+  return changed_at <= now + CLOCK_SKEW ? changed_at : Number.NEGATIVE_INFINITY
 }
 
 const wantedDocument = (

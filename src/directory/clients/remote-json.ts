@@ -48,6 +48,11 @@ export interface Wanted<T> {
   /** Stored content, which counts as read now when memory has no content. */
   readonly stored?: T
   /**
+   * Time of the last change of the stored content, in milliseconds since the epoch. Content in memory that
+   * was requested at or before this time is not used: it may be older than the stored content.
+   */
+  readonly changed_at?: number
+  /**
    * Content that was requested at or before this time is read again, even if it is fresh. In milliseconds
    * since the epoch.
    */
@@ -64,11 +69,13 @@ export interface Wanted<T> {
  */
 export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T | undefined> => {
   const { clock, documents } = context
-  const { kind, url, organization, asked_after = Number.NEGATIVE_INFINITY } = wanted
+  const { kind, url, organization } = wanted
+  const { changed_at = Number.NEGATIVE_INFINITY, asked_after = Number.NEGATIVE_INFINITY } = wanted
   const key = `${kind} ${organization.id} ${url}`
   const now = clock.now()
   const { origin } = new URL(url)
-  const inMemory = documents.get(key)
+  const remembered = documents.get(key)
+  const inMemory = remembered && remembered.asked_at > changed_at ? remembered : undefined
   const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now) ?? inMemory)
   if (known && isFresh(known, now) && known.asked_at > asked_after) return usable(known, wanted, now)
   try {
