@@ -3,8 +3,8 @@ import { ConfigError } from '#src/config.ts'
 import { readBounded, YamlError } from '#src/lib/yaml.ts'
 
 /**
- * Maximum size of a seed file in bytes. A file of this size has about 120,000 users, and parsing it takes 1.4
- * GB of memory.
+ * Maximum size of a seed file in bytes. A file of this size has about 120,000 users. Parsing the file takes
+ * 1.4 GB of memory.
  */
 export const MAX_SEED_BYTES = 16 * 1024 * 1024
 

@@ -226,8 +226,8 @@ export const entryNames = {
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
 /**
- * Returns the text that no two entries of the section share. As in the database, only names of users are
- * equal when they differ in case.
+ * Returns the text that no two entries of the section share. Names of users that differ only in case are
+ * equal. Other names are not. The database has the same rule.
  */
 export const uniqueName = (section: SeedSection, value: object): string => {
   const name = (entryNames[section] as (value: object) => string)(value)

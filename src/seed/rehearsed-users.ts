@@ -8,8 +8,8 @@ import type { ReadSeed } from './read.ts'
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
-  // An organization with an id is found by the id. If the file renames the organization, the database still
-  // has the old slug.
+  // If the file gives an organization a new slug, the database still has the old slug. The organization is
+  // therefore found by its id.
   const ids = new Map(entries.organizations.map(({ value: { id, slug } }) => [slug, id]))
   const homeOf = (slug: string): string => ids.get(slug) ?? slug
   const users = entries.users.map(({ value }) => value)

@@ -33,7 +33,7 @@ const chosenId = <T extends string>(prefix: IdPrefix) =>
         typeof text === 'string' && text.startsWith(`${prefix}_`) && isUuid(text.slice(prefix.length + 1)),
       `${prefix}_ and a UUID, such as ${prefix}_0192d3a4-5b6c-7d8e-9f00-112233445566.`,
     )
-    .meta({ type: 'string', description: 'Id to use; default: a new one.' })
+    .meta({ type: 'string', description: 'Id of the entry. Default: a new id.' })
     .optional()
 
 const organization = z
@@ -112,14 +112,14 @@ const User = z
       .string()
       .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
       .optional()
-      .meta({ description: 'Instead of password; for new users only.' }),
+      .meta({ description: 'Takes the place of password. For new users only.' }),
     picture: photo
       .nullable()
       .optional()
-      .describe(`${PHOTO} Null removes the picture; an export contains it with \`--pictures\`.`),
+      .describe(`${PHOTO} Null removes the picture. An export has the picture with \`--pictures\`.`),
     invite: z.literal('mail', 'The only value is mail.').optional().meta({
       description:
-        'For new users only, instead of password: the user gets a mail with a link for choosing a password.',
+        'The user gets a mail with a link for choosing a password. For new users only. Takes the place of password.',
     }),
   })
   .refine(({ password, password_hash }) => !password || !password_hash, {
@@ -146,7 +146,7 @@ const Client = z
         text => typeof text === 'string' && /^[\w-]{43}$/.test(text),
         'The SHA-256 of the secret in base64url (43 characters).',
       )
-      .meta({ type: 'string', description: 'Instead of client_secret.' })
+      .meta({ type: 'string', description: 'Takes the place of client_secret.' })
       .optional(),
   })
   .superRefine(({ type, client_secret, client_secret_hash: hash }, issues) => {
@@ -167,7 +167,7 @@ const Webhook = z
     organization,
     ...webhook,
     secret: secret(
-      'Begins with `whsec_`, or with `whsk_` for the signature `v1a`; default: a new one.',
+      'Begins with `whsec_`. For the signature `v1a` it begins with `whsk_`. Default: a new secret.',
     ).optional(),
   })
   .refine(({ signature, secret }) => secret === undefined || secretOfText(signature, secret) !== undefined, {

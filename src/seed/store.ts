@@ -83,8 +83,8 @@ export const allRoles = (q: Queries): Promise<Role[]> => {
 }
 
 /**
- * Returns all users with the names of their roles, in the order of their creation. No statement names the
- * users, because a statement of PostgreSQL takes at most 65,535 parameters.
+ * Returns all users with the names of their roles, in the order of their creation. No statement has a list of
+ * user ids, because a statement of PostgreSQL has at most 65,535 parameters.
  */
 export const allUsers = async (q: Queries): Promise<UserWithRoles[]> => {
   const { roles, user_roles, users: t } = q.tables

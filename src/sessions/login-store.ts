@@ -167,8 +167,8 @@ export const listUserLogins = (q: Queries, user_id: UserId, now: number): Promis
 }
 
 /**
- * Maximum number of logins of a user. The latest logins are kept. Pages and other parts read all logins of a
- * user, and a program that keeps no cookies adds a login at each sign-in.
+ * Maximum number of logins of a user. The latest logins are kept. A program that keeps no cookies adds a
+ * login at each sign-in, and pages read all logins of a user.
  */
 const MAX_LOGINS = 500
 

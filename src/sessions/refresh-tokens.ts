@@ -45,8 +45,8 @@ export type RefreshGrant = Exclude<Awaited<ReturnType<typeof findRefreshGrant>>,
 /**
  * Returns the grant of a token in any state. The caller must refuse used tokens, ended or expired sessions,
  * and disabled users. Returns undefined for a text that this server did not issue as a refresh token. Returns
- * `gone` for a token whose session is deleted, for example because the session ended long ago. A client with
- * such a token has not guessed it.
+ * `gone` for a token whose session is deleted, for example because the session ended long ago. This token is
+ * no guess, because this server has issued it.
  */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
@@ -58,7 +58,7 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 }
 
 /**
- * Derives the successor of a token. The successor is always the same: if the client has lost a response, the
+ * Derives the successor of a token. A token has only one successor. If a response was lost, the same
  * successor is derived again (`refresh_token_reuse_window`). Only the hash of the successor is therefore
  * stored.
  */

@@ -49,7 +49,7 @@ export const findInvited = async (context: Context, q: Queries, link_hash: Secre
 
 /**
  * Throws a 410 in place of a 403, and any other error unchanged. A 403 means that the creator of the
- * invitation lacks permissions. The 410 says to the invited person that the link no longer works.
+ * invitation lacks permissions. The text of the 410 says that the link no longer works.
  */
 export const refuse = (error: unknown): never => {
   throw error instanceof AppError && error.status === 403 ? gone() : error

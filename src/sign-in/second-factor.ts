@@ -42,8 +42,8 @@ const GUESSES = {
 const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
- * Returns the throttle key of the attempt. A known browser has its own key, like a password attempt in a
- * known browser.
+ * Returns the throttle key of the attempt. Attempts in a known browser have their own key. Password attempts
+ * are counted in the same way.
  */
 const guessesOf = async (
   tx: Transaction,

@@ -81,8 +81,8 @@ export const signIn = async (
 
 /**
  * Adds a further factor to an existing login and raises the level of the login. Returns undefined when the
- * login has ended. Like at a new login, the cookie gets a new value. `auth_time` stays the time of the first
- * factor.
+ * login has ended. The cookie gets a new value, like at the start of a login. `auth_time` stays the time of
+ * the first factor.
  */
 export const stepUp = async (
   context: Context,
@@ -125,8 +125,8 @@ export const recordLogin = async (
 
 /**
  * Called when a user opens the account pages. Records the login if no event shows it yet. Otherwise a program
- * with a stolen password could read the account without a trace: it could sign in to a client and prevent
- * that the client exchanges the code.
+ * with a stolen password could read the account without a trace: it could sign in to a client whose code is
+ * never exchanged.
  */
 export const recordUnseen = async (
   context: Context,

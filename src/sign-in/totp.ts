@@ -17,7 +17,7 @@ const base32 = new ScureBase32Plugin()
 
 /**
  * Derives the TOTP secret that an enrolment page offers, in base32. The secret is stored only when its first
- * code is verified. Because it is derived, the page shows the same secret after a restart.
+ * code is verified. Because the secret is derived, the page shows the same secret after a restart.
  */
 export const offerSecret = ({ master }: Core, subject: string): string =>
   base32.encode(master.hmac('totp').update(subject).digest().subarray(0, SECRET_BYTES), { padding: false })

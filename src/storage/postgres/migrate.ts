@@ -96,7 +96,7 @@ const pendingIn = async (
       )
     if (hashOf(text) !== hash)
       throw new StorageError(
-        `${where}: its migration ${name} differs from the one in this version. Restore a backup.`,
+        `${where}: its migration ${name} differs from the migration of this version. Restore a backup.`,
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)

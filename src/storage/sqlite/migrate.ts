@@ -80,7 +80,7 @@ const pendingIn = (db: Database, migrations: Migrations): [name: string, text: s
       )
     if (hashOf(text) !== hash)
       throw new StorageError(
-        `${db.filename}: its migration ${name} differs from the one in this version. Restore a backup.`,
+        `${db.filename}: its migration ${name} differs from the migration of this version. Restore a backup.`,
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)
