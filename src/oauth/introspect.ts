@@ -17,7 +17,7 @@ import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 import { findExclusion } from './grants/grant.ts'
 
-/** An active token of any organization; {@link maySee} decides whether the client may read the token. */
+/** An active token of any organization. {@link maySee} decides whether the client may read the token. */
 interface Found {
   organization_id: OrganizationId
   /** Identifier of the API for which an access token was issued. */
@@ -118,8 +118,8 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
 
 /**
  * Records the introspection. The actor is the calling client. The target is the session of the token, or the
- * client of a token without user. When the token is inactive or the calling client may not read the token,
- * the target is the calling client.
+ * client of a token that belongs to no user. When the token is inactive or the calling client may not read
+ * the token, the target is the calling client.
  */
 const recordIntrospection = (
   context: Context,

@@ -31,7 +31,7 @@ import { openidScopes } from '#src/protocol/oauth/resource.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
-/** Maximum bytes of a registration; published clients send less than 2 KiB. */
+/** Maximum bytes of a registration. Published clients send less than 2 KiB. */
 const MAX_BYTES = 16 * 1024
 
 /**

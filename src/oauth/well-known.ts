@@ -10,8 +10,9 @@ import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 
 /**
  * Seconds for which caches keep these documents. A rotation publishes the new key 15 minutes before the key
- * signs (tokens/rotation.ts), so each cache has the new key by then. Outside development mode a key signs at
- * once in two cases only: it is the first key of its algorithm, or it replaces a revoked key.
+ * signs (tokens/rotation.ts), so each cache has the new key when the key begins to sign. Outside development
+ * mode a key signs at once in two cases only: it is the first key of its algorithm, or it replaces a revoked
+ * key.
  */
 const MAX_AGE = 300
 
@@ -83,7 +84,8 @@ const getDiscovery = ({ config, store }: Core) => {
     }
     const accepted = acceptedClients.peek(store, '')
     // While the database cannot be read, the document says that the server accepts neither registrations nor
-    // metadata documents. It is still served, because the issuer and the keys are known without the database.
+    // metadata documents. The document is still served, because the issuer and the keys are known without the
+    // database.
     return accepted
       ? respond(accepted)
       : acceptedClients(store, '')

@@ -59,7 +59,7 @@ const partialsOf = (config: Config): { live?: string[]; left?: string[] } =>
 /** Returns the names of the backups, oldest first. */
 export const backupNames = (config: Config): string[] => filesOf(config).filter(isBackup).sort()
 
-/** Empty file that exists while the latest backup is one that failed. All workers read this file. */
+/** Empty file that exists when the latest backup has failed. All workers read this file. */
 const failureOf = (config: Config): string => join(folderOf(config), '.failed')
 
 /** Returns the time at which the latest backup failed. Returns 0 if the latest backup did not fail. */

@@ -6,8 +6,8 @@ import { readCertificate } from './certificate.ts'
 /**
  * Checks the files that the settings name, for `config check`, `doctor` and the console. The contents of the
  * certificate, the key and the GeoIP file are checked. The seed file is only read, because parsing a large
- * seed takes over 1 GB of memory; `config check` parses it afterwards. A seed from a stream is not even read,
- * because a stream can be read only once.
+ * seed takes over 1 GB of memory. `config check` parses the seed afterwards. A seed from a stream is not even
+ * read, because a stream can be read only once.
  *
  * @param now milliseconds since the epoch
  * @throws ConfigError for the first file that is missing or invalid, and for an expired certificate

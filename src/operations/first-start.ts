@@ -24,7 +24,7 @@ export interface FirstStart {
  * Creates the parts that every instance has: the default organization, its built-in roles and the first admin
  * client. Also creates the first admin user if the settings name one. Later starts apply the client's secret
  * from the settings and add new scopes. An interrupted start continues where it stopped. Only one copy of the
- * server runs this at a time.
+ * server runs this function at a time.
  *
  * @throws ConfigError for settings that are invalid or conflict with stored clients
  * @throws StorageError when another server has been setting up the instance for a minute, or when the file

@@ -7,8 +7,8 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * The page background on which text has the least contrast. `LIGHT` is the worst light background of all
- * themes, and `DARK` is the worst dark one.
+ * The page background on which text has the least contrast. `LIGHT` is that background among the light
+ * backgrounds of all themes, and `DARK` is that background among the dark backgrounds.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
@@ -86,7 +86,7 @@ const rule = (tokens: Record<string, string>): string =>
 
 /**
  * Returns the colours that are derived from an accent, by token name: first the light scheme, then the dark
- * one.
+ * scheme.
  */
 export const accentTokens = (accent: string) => [lightTokens(accent), darkTokens(accent)] as const
 

@@ -322,8 +322,8 @@ export interface ChangePasswordPage extends Common, StepExit {
   /** Token of the single-use link that led here. */
   token?: string
   /**
-   * WebAuthn creation options as JSON. Present when the user may add a passkey in place of a password. The
-   * form then posts the new passkey as `credential`.
+   * WebAuthn creation options as JSON. Present when the user may add a passkey in place of a password. In
+   * this case the form posts the new passkey as `credential`.
    */
   passkey_options?: string
   /** False when the organization requires passkeys. In this case the page asks for no password. */
@@ -595,8 +595,8 @@ export interface AccountProfilePage extends AccountFrame {
   /** Seconds to wait, for the error `throttled`. */
   seconds?: number
   /**
-   * The e-mail address of the user when the server sends no mail. The user then cannot change the address,
-   * because a new address cannot be verified.
+   * The e-mail address of the user when the server sends no mail. In this case the user cannot change the
+   * address, because a new address cannot be verified.
    */
   fixed_email?: string
   /**

@@ -59,7 +59,7 @@ const forAdministrator = new Set<ErrorPageCode>([
   'server_error',
 ])
 
-/** Errors after which there is no login to return to. The error page then links to the account. */
+/** Errors after which there is no login to return to. The pages of these errors link to the account. */
 const hasNoStart = new Set<ErrorPageCode>(['not_found', 'expired', 'forbidden', 'link'])
 
 /** Errors in the request of an application, which the user cannot correct. */

@@ -130,7 +130,10 @@ const endOfScan = (bytes: Buffer, from: number): number => {
   throw new Refused('content')
 }
 
-/** Keeps the orientation, the Adobe segment, the tables, one frame and its scans (ITU-T T.81 section B.2). */
+/**
+ * Keeps the orientation, the Adobe segment, the tables, one frame and the scans of this frame (ITU-T T.81
+ * section B.2).
+ */
 const cleanJpeg = (bytes: Buffer): Buffer[] => {
   const kept: Buffer[] = []
   let orientation: number | undefined

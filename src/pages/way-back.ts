@@ -38,9 +38,9 @@ export const organizationIn = (from: string): string | undefined => {
 }
 
 /**
- * Returns `path` with the organization that the URL or path `from` names, if it names one. An account page
- * that was opened for one organization thus leads only to pages of that organization, even when the latest
- * login of the browser belongs to another organization.
+ * Returns `path` with the organization that the URL or path `from` names. Returns `path` unchanged when
+ * `from` names no organization. An account page that was opened for one organization thus leads only to pages
+ * of that organization, even when the latest login of the browser belongs to another organization.
  */
 export const sameOrganization = (from: string, path: string): string => {
   const slug = organizationIn(from)

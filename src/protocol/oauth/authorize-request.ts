@@ -254,8 +254,8 @@ const readLoginHint = (text: string | undefined) =>
   text !== undefined && text.length <= 320 && isLine(text) ? text : undefined
 
 /**
- * Returns the first 16 entries of a list of preferences, without entries of more than 256 characters. All
- * other entries are ignored, because preferences are optional and requests are stored.
+ * Returns the first 16 entries of a list of preferences. Entries of more than 256 characters and all further
+ * entries are ignored, because preferences are optional and requests are stored.
  */
 const readList = (text: string | undefined): readonly string[] =>
   text?.split(' ', 16).filter(item => item !== '' && item.length <= 256) ?? []

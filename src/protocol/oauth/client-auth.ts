@@ -80,8 +80,8 @@ const subjectOf = (jwt: string): string | undefined => {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
     const sub: unknown = Reflect.get(Object(claims), 'sub')
     // NUL is refused, because PostgreSQL cannot store it. U+FFFD is refused, because decoders put it in place
-    // of invalid UTF-8. A lone surrogate is refused, because UTF-8 cannot encode it. JSON can contain one as
-    // an escape.
+    // of invalid UTF-8. A lone surrogate is refused, because UTF-8 cannot encode it. JSON can contain a lone
+    // surrogate as an escape.
     return typeof sub === 'string' && sub.isWellFormed() && !/[\0\ufffd]/.test(sub) ? sub : undefined
   } catch {
     return undefined

@@ -45,7 +45,7 @@ const isUsable = ({ kty, crv, n, e }: JWK): boolean =>
     ? bitsOf(n) <= 4096 && bitsOf(e) <= 32
     : (kty === 'EC' && crv === 'P-256') || (kty === 'OKP' && crv === 'Ed25519')
 
-/** Returns the key without the members that are not needed, such as certificates. */
+/** Returns the key with only the members that are needed. Certificates, for example, are left out. */
 const strip = ({ kty, kid, use, alg, crv, x, y, n, e }: JWK): JWK =>
   JSON.parse(JSON.stringify({ kty, kid, use, alg, crv, x, y, n, e }))
 

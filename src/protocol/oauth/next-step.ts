@@ -8,7 +8,7 @@ import type { Prompt } from './authorize-request.ts'
 export type EligibleLogin = {
   readonly id: string
   readonly user_id: string
-  /** Time of the last authentication in milliseconds; 0 when unknown. */
+  /** Time of the last authentication in milliseconds. 0 when the time is unknown. */
   readonly auth_time: number
   /** False when the user may no longer sign in. */
   readonly enabled: boolean

@@ -30,7 +30,7 @@ export interface TargetApi {
 }
 
 /**
- * Returns the form in which identifiers are compared. It lacks one trailing slash, because libraries that
+ * Returns the form in which identifiers are compared. One trailing slash is removed, because libraries that
  * normalize URLs add a slash.
  */
 export const resourceKey = (identifier: string): string => identifier.replace(/\/$/, '')

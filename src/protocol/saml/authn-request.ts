@@ -4,7 +4,7 @@ import { formatTime } from './time.ts'
 
 /** Values of an authentication request: SAML Core section 3.4.1. */
 export interface AuthnRequest {
-  /** Random; starts with a letter or `_`, as xs:ID requires. */
+  /** Random id. It starts with a letter or `_`, because xs:ID requires this. */
   readonly id: string
   /** Milliseconds. */
   readonly issued_at: number
