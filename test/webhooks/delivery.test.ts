@@ -13,13 +13,14 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { purge } from '#src/operations/purge.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { sealWebhookSecret } from '#src/webhooks/signature.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
-import { freshStore, isPostgres } from '#test/support/store.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 import { startReceiver, verifyMessage } from './receiver.ts'
 
 let receiver: ReturnType<typeof startReceiver>
@@ -363,13 +364,13 @@ test('WHK-12 the log keeps the latest 500 attempts', async () => {
 })
 
 testOnPostgres('WHK-13 an event of a transaction that is still open is waited for', async () => {
-  if (!isPostgres) return
-  const store = await freshStore()
+  const { url, drop } = await temporaryPostgres(true)
+  const store = await openPostgres({ url, connections: 3 })
   const own = await startApp({ outbound_allow: [receiver.target] }, { store })
   await create(own, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.*'] })
   await addUser(own, 'ada')
   await deliverWebhooks(own.context)
-  const sql = new SQL({ url: store.path, max: 1 })
+  const sql = new SQL({ url, max: 1 })
   const columns =
     'id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id, mac'
   const copy = columns.replace('id, type', "'evt_held', type")
@@ -389,4 +390,6 @@ testOnPostgres('WHK-13 an event of a transaction that is still open is waited fo
   expect(receiver.received.map(({ id }) => id)).toHaveLength(3)
   expect(receiver.received[1]?.id).toBe('evt_held')
   await sql.close()
+  await store.close()
+  await drop()
 })
