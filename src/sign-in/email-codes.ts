@@ -4,7 +4,7 @@ import { permissionsOf } from '#src/directory/access.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
-import { consumeEmailCode, replaceEmailCode } from '#src/directory/users/email-code-store.ts'
+import { consumeEmailCode, hasNewerCode, replaceEmailCode } from '#src/directory/users/email-code-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { mailboxOf } from '#src/lib/email.ts'
@@ -54,18 +54,26 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 /**
  * Creates the code of a user for a request. An earlier code becomes invalid. Returns undefined when the user
  * is not allowed to use codes, or when the mailbox has got too many codes. `is_known` is true when the
- * request comes from a known browser of the user. A repeated attempt to send the mail of a request
- * (`is_retry`) is not counted.
+ * request comes from a known browser of the user. A repeated attempt to send the mail of a request is not
+ * counted and replaces no code of a later request. `retry_of` is then the time of the request.
  */
 export const createEmailCode = async (
   context: Context,
   tx: Transaction,
   user: UserRow,
-  { request_hash, is_known, is_retry }: { request_hash: SecretHash; is_known: boolean; is_retry: boolean },
+  {
+    request_hash,
+    is_known,
+    retry_of,
+  }: { request_hash: SecretHash; is_known: boolean; retry_of: number | undefined },
 ): Promise<string | undefined> => {
   const apart = is_known ? `:${user.organization_id}` : ''
   const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}${apart}`, limit: PER_MAILBOX }
-  const limits = is_retry ? [] : [mailbox]
+  const limits = retry_of === undefined ? [mailbox] : []
+  if (retry_of !== undefined) {
+    const later = { user_id: user.id, request_hash, time: retry_of + CODE_LIFETIME }
+    if (await hasNewerCode(tx, later)) return undefined
+  }
   if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, limits)) > 0) return undefined
   await countFailure(context, tx, limits)
   const code = String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0')

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { Mail } from '#src/context.ts'
-import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
@@ -28,13 +28,13 @@ beforeEach(async () => {
   app.clock.advance(2 * HOUR)
 })
 
-describe('while the mail server is away', () => {
-  const ask = async (username: string) => {
-    const browser = openBrowser(app, { ip: `198.51.100.${++machines}` })
-    const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
-    await browser.submit(page, { username }, '/oauth/email-code')
-  }
+const ask = async (username: string) => {
+  const browser = openBrowser(app, { ip: `198.51.100.${++machines}` })
+  const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
+  await browser.submit(page, { username }, '/oauth/email-code')
+}
 
+describe('while the mail server is away', () => {
   test('MCD-05 a code by mail counts once for its mailbox, and is recorded when it is sent', async () => {
     await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
     const user = await addUser(app, 'ada', { email_verified: true })
@@ -54,6 +54,24 @@ describe('while the mail server is away', () => {
       Array(2).fill(['user.code_sent', user.id]),
     )
   })
+})
+
+test('MCD-01 a code that is sent late does not end the code of a later request', async () => {
+  await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+  const user = await addUser(app, 'bob', { email_verified: true })
+  works = false
+  await ask(user.username)
+  await deliver()
+  app.clock.advance(SECOND)
+  works = true
+  await ask(user.username)
+  await deliver()
+  expect(sent.map(({ to }) => to)).toEqual([user.email])
+  const codes = () => app.context.store.read(async q => q.select().from(q.tables.email_codes))
+  const before = await codes()
+  app.clock.advance(MINUTE)
+  await deliver()
+  expect([sent, await codes()]).toEqual([[], before])
 })
 
 describe('a notice of a factor', () => {
