@@ -36,7 +36,10 @@ const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 *
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')
 
-/** True when the organization offers codes by mail to this user. The setting of the user has no influence. */
+/**
+ * True when the organization offers codes by mail to this user. The user's own setting is checked elsewhere
+ * (`mayUseCode`).
+ */
 export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
   const policy = organization ? settingsOf(organization).email_code : 'off'

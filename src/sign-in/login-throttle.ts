@@ -59,8 +59,8 @@ export interface Budget {
 
 /**
  * An attempt is allowed if one budget of each list is free. An empty list sets no limit. The answer shows
- * that `name` is throttled. It does not show that `user` is throttled, because this would reveal that two
- * names belong to one account. A name without a user also has two lists, so that it is throttled like the
+ * that `name` is throttled. The answer does not show that `user` is throttled, because this would reveal that
+ * two names belong to one account. A name without a user also has two lists, so that it is throttled like the
  * name of a user.
  */
 export interface Budgets {
@@ -78,8 +78,8 @@ const subjectsOf = ({ name, user }: Counted) => [`account:${name}`, `person:${us
 
 /**
  * Returns the budgets of an attempt. A known browser has its own budget. All other browsers share one budget
- * per account. In addition, each network has a small budget, so that one network cannot lock an account. No
- * network has a larger budget because its users have signed in before. Such a budget would show other people
+ * per account. In addition, each network has a small budget, so that one network cannot lock an account. The
+ * budget of a network does not grow after a login from the network. A larger budget would show other people
  * in the network which accounts exist.
  */
 export const budgetsOf = async (

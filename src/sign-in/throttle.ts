@@ -28,8 +28,8 @@ export interface ThrottleKey {
 }
 
 /**
- * Limit of wrong passwords for one account. Five attempts have no wait. The next waits double from a second
- * to a minute. With longer waits a stranger could keep the owner out.
+ * Limit of wrong passwords for one account. Five attempts have no wait. After these the waits double from a
+ * second to a minute. With longer waits a stranger could keep the owner out.
  */
 export const ROW = {
   kind: 'row',

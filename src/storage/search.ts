@@ -41,7 +41,7 @@ const wordsOf = (term: string): string[] => {
 
 /**
  * Returns the three characters that represent the organization at the start of `users.search_text`. SQLite's
- * index (FTS5) contains only trigrams of the text. Because the three characters are a trigram, a search in
+ * index (FTS5) contains only trigrams of the text. The three characters are such a trigram, so a search in
  * one organization can skip the users of all other organizations in the index.
  *
  * The characters are derived from a hash of the id. They are from Unicode's private use area (U+E000 to

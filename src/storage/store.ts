@@ -139,8 +139,9 @@ export interface Store {
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /**
-   * Resolves to true when a read succeeds and the database accepts writes. /readyz calls this. A write is
-   * attempted only after a failed commit. PostgreSQL is also asked whether it is a standby.
+   * Resolves to true when a read succeeds and the database accepts writes. The route /readyz returns the
+   * result. A write is attempted only after a failed commit. PostgreSQL is also asked whether it is a
+   * standby.
    */
   ready(): Promise<boolean>
   close(): Promise<void>

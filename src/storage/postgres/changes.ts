@@ -80,8 +80,8 @@ export const postgresChanges = async (connect: () => SQL, notify: (topics?: Read
     notice: (topics: ReadonlySet<Topic>): string =>
       `SELECT pg_notify('${CHANNEL}', '${self} ${[...topics].join(',')}')`,
     /**
-     * Must be called when it is unknown whether a commit of this copy will still happen. The copy gets a new
-     * id, so that it treats the notice of this commit like a notice of another copy.
+     * Must be called when this copy does not know the outcome of its commit. The copy gets a new id. If the
+     * notice of this commit arrives, the copy then treats it like a notice of another copy.
      */
     unsure: (): void => {
       self = newId()

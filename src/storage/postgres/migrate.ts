@@ -15,8 +15,8 @@ type Row = Record<string, unknown>
  * Applies pending migrations to the default schema in one transaction, so that a failed or interrupted
  * upgrade changes nothing.
  *
- * @throws StorageError when the schema has tables of another program, or of a version that cannot be
- *   upgraded, and when an extension is missing. If `apply` is false, also when migrations are pending
+ * @throws StorageError when the schema has tables of another program or of a version that cannot be upgraded,
+ *   or when an extension is missing. If `apply` is false, also when migrations are pending
  */
 export const migratePostgres = async (
   sql: SQL,

@@ -33,8 +33,8 @@ type Mode = 'together' | 'alone' | 'rehearsal'
 /**
  * Returns the statements that begin a transaction. The transaction is serializable, because a write depends
  * on the rows that it has read (permissions, limits, single use), and two concurrent writes must not
- * contradict each other (write skew). Each write locks the table `write_lock`. A write that runs alone locks
- * it exclusively, and any other write in a mode that admits other writes. LOCK takes no snapshot, so a
+ * contradict each other (write skew). Each write locks the table `write_lock`. A write that runs alone takes
+ * an exclusive lock. Any other write takes a lock that admits other writes. LOCK takes no snapshot, so a
  * transaction sees all commits that were made while it waited for the lock. A wait for the exclusive lock
  * blocks all later transactions, so the lock timeout is short. The statements are prepared, so Bun sends them
  * together with the first statement of the body.
@@ -198,7 +198,7 @@ export const postgresWriter = (
     notice(topics: ReadonlySet<Topic>): string
     /** Called after a commit that has topics, before its writer gets the result. */
     done(topics: ReadonlySet<Topic>): void
-    /** Called instead of `done` when it is unknown whether the commit has happened or will happen. */
+    /** Called instead of `done` when the outcome of the commit is unknown. */
     unsure(topics: ReadonlySet<Topic>): void
     metrics: CommitMetrics
   },

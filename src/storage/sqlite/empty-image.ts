@@ -24,5 +24,5 @@ export const imageOf = (rows: ImageRows): string => {
   return gzipSync(db.serialize()).toString('base64')
 }
 
-/** Returns {@link imageOf} without rows. This is a Bun macro (lib/embed.ts). */
+/** Returns an image without rows (see {@link imageOf}). The function is a Bun macro (lib/embed.ts). */
 export const emptyImage = (): string => imageOf({})

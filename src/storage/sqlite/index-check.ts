@@ -72,7 +72,7 @@ const indexesOf = (db: Database, table: string): Index[] => {
     })
 }
 
-/** The number of entries and the sum of their hashes. The order of the entries has no influence. */
+/** The number of entries and the sum of their hashes. The order of the entries changes neither number. */
 interface Sum {
   entries: number
   hashes: number

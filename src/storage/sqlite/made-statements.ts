@@ -1,7 +1,7 @@
 import type { Decode, Parameter } from '#src/storage/statements.ts'
 import made from './made-statements.json' with { type: 'json' }
 
-/** Form of a value that must be converted, because bun:sqlite can neither bind nor return it. */
+/** Form of a value that must be converted before it is bound or after it is read. */
 export type Form = 'boolean' | 'json' | 'bytes'
 
 /** One statement in the file that `.ci/statements.ts` generates. */

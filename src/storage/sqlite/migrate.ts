@@ -16,7 +16,7 @@ const value = (db: Database, query: string): unknown => db.query(query).values()
 /**
  * Checks that the file is a Gatehouse database of this or an older version. Returns the pending migrations.
  *
- * @throws StorageError when it is any other file
+ * @throws StorageError when the file is any other file
  */
 export const requireOurs = (db: Database, migrations = sqliteMigrations): [name: string, text: string][] => {
   const id = value(db, 'PRAGMA application_id')

@@ -7,10 +7,10 @@ const READS = /^\s*(?:select|with)\b/i
 /**
  * Prepares statements that read committed rows. The statements run on the thread of the event loop, because
  * handing rows over from another thread takes longer than reading them. They run on the connection for
- * writes, because its page cache stays valid. A commit empties the page cache of every other connection,
- * which adds 5 to 15 µs to the next read on that connection. While a transaction is open, reads run on a
- * second connection, which does not see the rows of the transaction. `openReader` opens the second connection
- * for the first such read.
+ * writes, because the page cache of this connection stays valid. A commit empties the page cache of every
+ * other connection, which adds 5 to 15 µs to the next read on that connection. While a transaction is open,
+ * reads run on a second connection, which does not see the rows of the transaction. `openReader` opens the
+ * second connection for the first such read.
  */
 export const readConnection = (writer: Database, openReader: () => Database) => {
   let reader: Database | undefined

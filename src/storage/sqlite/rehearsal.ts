@@ -34,8 +34,8 @@ const CHOSEN = `WITH named AS (
 
 /**
  * Returns an in-memory copy of the database at `path`. The copy has the objects that administrators make, and
- * the users that `users` names. It has no sessions, events or other records of use: these are most of the
- * rows in a database, and a rehearsal does not read them. The copy has no triggers, so a rehearsed write does
+ * the users that `users` names. It has no sessions, events or other records of use. Most rows of a database
+ * are records of use, and a rehearsal does not read them. The copy has no triggers, so a rehearsed write does
  * not change totals.
  */
 export const copyForRehearsal = (path: string, users: RehearsedUsers): Database => {
