@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 
 /**
- * Maximum bytes of a stored mapping, which each token request reads. 20 claims with long names and paths take
- * about 3 KiB.
+ * Maximum bytes of a stored mapping. The limit exists because each token request reads the mapping. 20 claims
+ * with long names and paths take about 3 KiB.
  */
 const MAPPING_BYTES = 4096
 const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES / 1024} KiB as JSON.`

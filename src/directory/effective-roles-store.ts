@@ -6,9 +6,9 @@ import { prepared, preparedForStart, type Queries } from '#src/storage/store.ts'
 const { placeholder } = sql
 
 /**
- * Maximum number of rows that `selectRoles` returns. A role that a user has several times has several rows.
- * Few users reach the maximum, and `selectManyRoles` reads the roles of these users. Without the maximum, a
- * member of 2,000 groups with 100 roles each would cause 200,000 rows at each request.
+ * Maximum number of rows that `selectRoles` returns. If a user has a role directly and from two groups, the
+ * role has three rows. The few users who reach the maximum are read with `selectManyRoles`. Without the
+ * maximum, a member of 2,000 groups with 100 roles each would cause 200,000 rows at each request.
  */
 const FEW = 200
 
@@ -32,7 +32,7 @@ const selectRoles = preparedForStart(
   },
 )
 
-/** Reads each role once, however many groups of the user have it. */
+/** Reads each role only once, even if several groups of the user have this role. */
 const selectManyRoles = prepared((q, { group_members, group_roles, roles, user_roles }) => {
   const direct = q
     .select({ id: user_roles.role_id })
@@ -49,7 +49,9 @@ const selectManyRoles = prepared((q, { group_members, group_roles, roles, user_r
     .where(or(inArray(roles.id, direct), inArray(roles.id, inherited)))
 })
 
-/** Returns the roles that a user holds directly or inherits from groups, each once, sorted by name. */
+/**
+ * Returns the roles that a user holds directly or inherits from groups, without duplicates, sorted by name.
+ */
 export const effectiveRoles = (q: Queries, user_id: UserId) =>
   selectRoles(q, { user_id }).then(held =>
     held.length < FEW ? distinct(held) : selectManyRoles(q, { user_id }).then(distinct),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isLine, isPlain } from '#src/lib/text.ts'
 
-/** A single line of text in any script, without surrounding spaces. It is stored as it was sent. */
+/** A single line of text in any script, without leading or trailing spaces. The text is stored unchanged. */
 export const line = (max: number, min = 0) => {
   const allowed = `A line of ${min === 0 ? 'at most' : `${min} to`} ${max} characters.`
   return z
@@ -33,13 +33,11 @@ export const switched = z.stringbool({
   error: 'true or false.',
 })
 
-/** A whole number within the bounds, both inclusive. */
 export const integer = (min: number, max: number) => {
   const allowed = `A whole number from ${min} to ${max}.`
   return z.int(allowed).min(min, allowed).max(max, allowed)
 }
 
-/** One of the given names. */
 export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, `One of: ${names.join(', ')}.`)
 
@@ -56,7 +54,7 @@ export const time = z.string().meta({ format: 'date-time' })
 
 export const count = z.int().nonnegative()
 
-/** Organization of a new resource; the service checks that it exists. */
+/** Organization of a new resource. The service, not the schema, checks that the organization exists. */
 export const owner = line(64)
   .optional()
   .describe("Id of the organization; default: the caller's organization.")
@@ -72,8 +70,8 @@ export const stored = {
 }
 
 /**
- * A read-only field in a PUT. The schema accepts the field; the service then refuses a value that differs
- * from the stored one.
+ * A read-only field in a PUT. The schema accepts every value. The service refuses a value that differs from
+ * the stored value.
  */
 export const readOnly = <T extends z.ZodType>(schema: T) =>
   schema.optional().meta({

@@ -17,7 +17,6 @@ const selectOrganization = prepared((q, { organizations }) =>
     .where(eq(organizations.id, placeholder('id'))),
 )
 
-/** Returns the id and slug of an organization, if it exists. */
 export const findIdentity = async (
   q: Queries,
   id: OrganizationId,
@@ -26,15 +25,15 @@ export const findIdentity = async (
 /**
  * Condition of a prepared statement: the row belongs to the organization in the parameter `within`. Callers
  * that may act on every organization pass null, which matches all rows (`within` in http/tenant.ts).
- * `test/isolation/matrix.test.ts` tests this: it calls each route as another tenant.
+ * `test/isolation/matrix.test.ts` calls each route as another tenant, and thus tests this condition.
  */
 export const isWithin = (organization_id: Column): SQL =>
   sql`${organization_id} = coalesce(${placeholder('within')}, ${organization_id})`
 
 /**
- * Returns the id that was chosen for a new object, if any. The id may be that of a deleted object, because a
- * seed file can name it again. The new object would get the remaining rows of the deleted one, such as the
- * users who had the role, and the purge would then remove its own rows too.
+ * Returns the id that was chosen for a new object, if any. A seed file can name the id of a deleted object
+ * again. While rows of the deleted object remain, the new object would get them: a new role would get the
+ * users of the deleted role. The purge would also remove the rows of the new object.
  *
  * @throws AppError 409 while rows of a deleted object with this id remain
  */
@@ -48,7 +47,10 @@ export const chosenId = async <Id extends string>(
   return id
 }
 
-/** Does the rest of a change in writes of its own: at once, or after the commit of a seed's transaction. */
+/**
+ * Does the follow-up work of a change in separate writes. Runs at once, or after the commit of a seed's
+ * transaction.
+ */
 export const afterChange = async (
   context: Core,
   work: (context: Core) => Promise<unknown>,
@@ -79,9 +81,9 @@ export const beyond = ({ order, after }: Range, created_at: Column, id: Column):
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 
 /**
- * Returns the number of rows of a kind, in one organization or in all. Each page of a list has this total.
- * Counting would read all rows, so the total comes from counters. With `filtered`, a total above 10,000 is
- * returned as 10,001, as in filtered lists.
+ * Returns the number of rows of a kind, in one organization or in all organizations. Each page of a list has
+ * this total. The total comes from counters, because counting would read all rows. With `filtered`, the
+ * result is at most 10,001, as in filtered lists.
  */
 export const countAll = async (
   q: Queries,
@@ -106,8 +108,8 @@ export const countUpTo = (
 ): Promise<number> => q.$count(sql`${rows.limit(most)} AS part`)
 
 /**
- * Handler for `.catch` of a write that can violate only the unique index of `field`: turns the violation into
- * 409. The index decides, because two writes at the same time may both find the value free.
+ * Handler for `.catch` of a write that can violate only the unique index of `field`. Turns the violation into
+ * 409. The index decides, because two simultaneous writes could each find the value free.
  */
 export const whenTaken =
   (field: string, message: string) =>

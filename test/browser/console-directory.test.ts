@@ -144,7 +144,7 @@ testInChromium(
     await page.getByRole('combobox', { name: 'Type' }).selectOption('integer')
     await page.getByLabel('Asked for at the next sign-in').check()
     await button('Save changes').click()
-    await page.getByText('Users are asked for a required attribute, so editable must be user.').waitFor()
+    await page.getByText('Users are asked for a required attribute, so set `editable` to `user`.').waitFor()
     await page.getByLabel('Asked for at the next sign-in').uncheck()
     await button('Define an attribute').click()
     await first.getByLabel('Name', { exact: true }).fill('teams')

@@ -39,8 +39,8 @@ const problem = (field: string, code: string, message: string): Detail => ({ fie
 const MAX = 200
 
 /**
- * Maximum bytes of the scopes and clients of an API as JSON. They are read with the API, so a page of 100
- * APIs has at most 12.5 MiB of them.
+ * Maximum bytes of the scopes and clients of an API as JSON. Each read of an API includes them, so a page of
+ * 100 APIs contains at most 12.5 MiB of scopes and clients.
  */
 const PARTS_BYTES = 128 * 1024
 
@@ -50,8 +50,8 @@ const rolesOf = ({ scopes = [] }: Parts): string[] => scopes.flatMap(({ role }) 
 
 /**
  * Returns the problems of scopes, roles and clients. Roles and clients must belong to the API's organization,
- * so that no tenant grants rights at another tenant's API. The roles of `before` are stored already and are
- * not checked, because a deleted role must not prevent other changes.
+ * so that no tenant grants rights at another tenant's API. Roles that `before` already names are not checked,
+ * because a deleted role must not prevent other changes.
  */
 const partProblems = async (
   q: Queries,
@@ -95,9 +95,8 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier is that of a client, of this server or of a path of this server.
- * Different spellings of a URL count as the same. The audience of a token must identify one API, client or
- * server.
+ * Returns a problem when the identifier is a client_id, the URL of this server or a URL below it. Different
+ * spellings of a URL count as equal. The audience of a token must identify exactly one API, client or server.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
@@ -126,15 +125,14 @@ export const judgeNew = async (context: Core, q: Queries, input: Partial<CreateA
 }
 
 /**
- * Generates the signing key of the API's tokens if it does not exist yet, so that the key is published before
- * the first token is issued.
+ * Generates the signing key of the API's tokens unless the key exists. The key is thus published before the
+ * first token is issued.
  */
 const publishKey = async (context: Core, api: Api): Promise<Api> => {
   if (api.access_token_alg) await ensureKey(context, api.access_token_alg)
   return api
 }
 
-/** Creates an API. */
 export const createApi = async (
   context: Core,
   input: CreateApi & { id?: ApiId },
@@ -162,8 +160,7 @@ export const createApi = async (
 }
 
 /**
- * Returns the API as the change would leave it, the names of the changed fields, and the problems of the
- * change. Stores nothing.
+ * Returns the changed API, the names of the changed fields, and the problems of the change. Stores nothing.
  *
  * @throws AppError 404 when the API is unknown or of another organization
  */

@@ -18,11 +18,13 @@ const selectByKey = prepared((q, { apis }) =>
     .where(eq(apis.identifier_key, placeholder('key'))),
 )
 
-/** Reads the API with this identifier, with or without the trailing slash that libraries for URLs add. */
+/**
+ * Reads the API with this identifier. A trailing slash makes no difference, because URL libraries add one.
+ */
 export const readApi = async (q: Queries, identifier: string): Promise<Api | undefined> =>
   (await selectByKey(q, { key: resourceKey(identifier) }))[0]
 
-/** Like {@link readApi}, but cached until a commit changes APIs. */
+/** Does what {@link readApi} does, and caches the result until a commit changes APIs. */
 export const findApi = cached('apis', readApi)
 
 const selectById = prepared((q, { apis }) =>
@@ -52,7 +54,6 @@ export const saveApi = async (tx: Transaction, { id, ...columns }: Api): Promise
   tx.changed('apis')
 }
 
-/** Removes an API. */
 export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promise<void> => {
   const { apis } = tx.tables
   await tx.delete(apis).where(eq(apis.id, id))
@@ -78,7 +79,7 @@ export const forgetClient = async (
         or(like(apis.clients, named), like(apis.served_by, named)),
       ),
     )
-  // Other columns are not set, because SQLite would write their indexes again.
+  // The update sets no other columns, because SQLite would rewrite the indexes of these columns.
   for (const { id, clients, served_by } of found)
     await tx
       .update(apis)
@@ -91,8 +92,8 @@ export const forgetClient = async (
 }
 
 /**
- * Returns the ids in `client_ids` that belong to a client of the organization. Without an organization,
- * clients of all organizations count.
+ * Returns the ids in `client_ids` that belong to a client of the organization. When no organization is
+ * passed, clients of all organizations count.
  */
 export const clientsAmong = async (
   q: Queries,
@@ -130,7 +131,7 @@ export const listApis = (
     .limit(range.limit)
 }
 
-/** Counts the APIs of the list; 10,001 means more than 10,000. */
+/** Counts the APIs of the list. The result 10,001 means more than 10,000. */
 export const countApis = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { apis } = q.tables
   const found = q.select({ id: apis.id }).from(apis).where(matching(q.tables, organization_id))

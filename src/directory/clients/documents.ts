@@ -16,12 +16,13 @@ import { ASKED_AGAIN, findJson, type Wanted } from './remote-json.ts'
 const MAX_BYTES = 5 * 1024
 
 /**
- * Returns the metadata of a client whose id is the URL of its metadata document, from memory while the
- * document is fresh. When the document cannot be read, returns the copy of it in the executable, or undefined
- * if there is no copy. With these copies, well-known applications work without Internet access.
+ * Returns the metadata of a client whose id is the URL of its metadata document. The metadata comes from
+ * memory while it is fresh. If the document cannot be read, returns the copy in the executable. Returns
+ * undefined if the executable has no copy. These copies let well-known applications work without Internet
+ * access.
  *
- * @param asked the user for whose login the document is read, the organization of the login, and the client
- * as it is stored, if it is
+ * @param asked the user for whose login the document is read, the organization of the login, and the stored
+ * client (undefined if none is stored)
  * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the
  * user or from the origin; 503 `temporarily_unavailable` while too many are being read
  */
@@ -46,10 +47,11 @@ export const findDocument = async (
 }
 
 /**
- * Returns the metadata of a stored client that signs an assertion, from memory while the document is fresh. A
- * withdrawn key is thus used for a day at most. While the document cannot be read again, earlier metadata is
- * used for a day after the last read; after a restart that day begins with the first attempt. Later the copy
- * in the executable counts as an unchanged document. Returns undefined if there is no copy.
+ * Returns the metadata of a stored client that signs an assertion. The metadata comes from memory while it is
+ * fresh, so a withdrawn key is used for a day at most. If the document cannot be read again, earlier metadata
+ * is used for a day after the last read. After a restart this day begins with the first attempt. After this
+ * day the copy in the executable counts as an unchanged document. Returns undefined if the executable has no
+ * copy.
  *
  * @param is_lacking true when the known metadata lacks the wanted key
  */
@@ -74,9 +76,9 @@ export const rereadDocument = async (
 
 /**
  * Returns the time (ms) of the last change of the stored client. An older document in memory must not replace
- * the stored one: another process, or a login at another organization, may have read it later. A change in
- * the future was stored before the clock was set back, and is ignored. The clock of another copy of the
- * server may be ahead by up to `CLOCK_SKEW`.
+ * the stored one: another process, or a login at another organization, may have read it later. A change with
+ * a future time is ignored: it was stored before someone set the clock back. The clock of another process of
+ * the server may be ahead by up to `CLOCK_SKEW`.
  */
 const lastChange = (stored: DynamicClient | undefined, now: number): number => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY

@@ -37,12 +37,12 @@ const DynamicClientAnswer = z
     changed_at: time
       .nullable()
       .describe(
-        'Time of the last change of redirect URIs, keys or authentication methods; null when there was none.',
+        'Time of the last change of redirect URIs, keys or authentication methods; null when nothing changed.',
       ),
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or redeemed code, null until a user allows the client. It is stored at most once a day, so the last use may be up to a day later.',
+        'Time of the last consent or redeemed code, null until a user allows the client. The time is stored at most once a day, so the last use may be up to a day later.',
       ),
   })
   .meta({
@@ -68,7 +68,6 @@ type ListDynamicClients = z.output<typeof ListDynamicClients>
 
 const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
 
-/** Returns a dynamic client in the form of the API. */
 export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
   client_id: client.client_id,
   organization_id: client.organization_id,

@@ -20,7 +20,7 @@ const select = prepared((q, { dynamic_clients: t }) =>
 export const readDynamicClient = async (q: Queries, client_id: string): Promise<DynamicClient | undefined> =>
   (await select(q, { client_id }))[0]
 
-/** Stores a registration; false when the client is registered already. */
+/** Stores a registration. Returns false when the client is registered already. */
 export const insertDynamicClient = async (tx: Transaction, client: DynamicClient): Promise<boolean> => {
   const { dynamic_clients: t } = tx.tables
   const stored = await tx.insert(t).values(client).onConflictDoNothing().returning({ id: t.client_id })
@@ -38,8 +38,8 @@ export const noteUse = async (tx: Transaction, client_id: string, now: number): 
 }
 
 /**
- * Milliseconds for which a registration without a consent is kept after it was last renewed. A person needs
- * only some minutes from the registration to the consent.
+ * Milliseconds for which a registration without a consent is kept after its last renewal. A person needs only
+ * some minutes from the registration to the consent.
  */
 const UNUSED_KEPT = HOUR
 /**
@@ -48,17 +48,17 @@ const UNUSED_KEPT = HOUR
  */
 const USED_KEPT = 90 * DAY
 
-/** Returns the time from which a client without sessions counts as unused ({@link listUnusedClients}). */
+/** Returns the time after which a client without sessions counts as unused ({@link listUnusedClients}). */
 export const endOf = ({ used_at, created_at }: DynamicClient): number =>
   used_at === null ? created_at + UNUSED_KEPT : used_at + USED_KEPT
 
-/** True when less than half an hour is left until the {@link endOf} a client. */
+/** True when at most half an hour is left until the time that {@link endOf} returns. */
 export const endsSoon = (client: DynamicClient, now: number): boolean =>
   endOf(client) <= now + UNUSED_KEPT / 2
 
 /**
- * Keeps a client that registers again for at least `UNUSED_KEPT` from now. The time of its last use is moved
- * only as far as needed for this, because a registration is no use. Returns the client as it is then stored.
+ * Keeps a client for at least `UNUSED_KEPT` after it registers again. To this end the stored time of the last
+ * use is moved, but only as far as needed, because a registration is not a use. Returns the stored client.
  */
 export const renewRegistration = async (
   tx: Transaction,
@@ -102,7 +102,8 @@ export const listUnusedClients = (q: Queries, now: number, limit: number): Promi
 }
 
 /**
- * Removes clients. For clients that a user had allowed, the caller has removed consents and pending requests.
+ * Removes clients. The caller has already removed the consents and pending requests of the clients that a
+ * user had allowed.
  */
 export const removeDynamicClients = async (tx: Transaction, client_ids: string[]): Promise<void> => {
   const { dynamic_clients: t } = tx.tables
@@ -116,7 +117,7 @@ export const saveRegistration = async (tx: Transaction, client: DynamicClient): 
   await tx.update(t).set({ name, registration, changed_at }).where(eq(t.client_id, client_id))
 }
 
-/** Filters of the list; absent ones match all clients. */
+/** Filters of the list. An absent filter matches all clients. */
 export interface DynamicClientFilter {
   /**
    * Matches clients that a user of this organization has allowed, and clients that registered with an initial
@@ -154,7 +155,7 @@ export const listDynamicClients = (
     .limit(range.limit)
 }
 
-/** Counts the dynamic clients of the list; 10,001 means more than 10,000. */
+/** Counts the dynamic clients of the list. The result 10,001 means more than 10,000. */
 export const countDynamicClients = (q: Queries, filter: DynamicClientFilter): Promise<number> => {
   const { dynamic_clients: t } = q.tables
   const found = q.select({ client_id: t.client_id }).from(t).where(matching(q, filter))

@@ -32,8 +32,8 @@ export const recordDynamic = (
 /**
  * Returns the client that a metadata document describes. Updates the stored client when the document differs.
  * When the document cannot be read, the caller passes the copy in the executable. This copy never updates the
- * stored client. The copy may be older than the stored document, and an update with other redirect URIs or
- * keys makes users consent again.
+ * stored client, for two reasons: the copy may be older than the stored document, and an update with other
+ * redirect URIs or keys makes users consent again.
  */
 export const noteDocument = async (
   context: Core,
@@ -61,8 +61,9 @@ export const noteDocument = async (
 }
 
 /**
- * Returns the stored client with the keys and methods that its metadata document has now. Other changes are
- * left to the next login. Returns undefined when the document cannot be used any more.
+ * Returns the stored client with the current keys and authentication methods of its metadata document. The
+ * next login stores other changes of the document. Returns undefined when the document cannot be used any
+ * more.
  *
  * @param organization the organization of the client's code or refresh token
  * @throws AppError when too many documents are being read, as `findJson` does
@@ -82,8 +83,8 @@ export const rereadClient = async (
  * Removes about `limit` rows: first the consents and pending requests of those unused clients that a user had
  * allowed, then all unused clients. Returns the number of removed rows. Records `client.forgotten` for each
  * removed client that had a consent. Other clients get no event, because strangers could fill the log with
- * registrations. The rows are not left to a later purge: a public client that registers again gets the same
- * id, and the purge would remove its new consents.
+ * registrations. A later purge must not remove these rows. A public client that registers again gets the same
+ * id, so the purge would remove its new consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const unused = await listUnusedClients(tx, context.clock.now(), limit)

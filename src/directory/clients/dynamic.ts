@@ -7,13 +7,12 @@ import type { Tables } from '#src/storage/tables.ts'
 import type { DynamicClient } from './dynamic-store.ts'
 import { noLogouts, plainPresentation } from './plain-fields.ts'
 
-/** A client that may authenticate with a key. */
 export type HasKeys = { readonly keys?: ClientKeys }
 
 /**
  * Returns a dynamic client in the form of a stored client. The client needs the consent of each user, because
- * no administrator has checked it. A client without an organization gets the default one here. An
- * authorization request of such a client can select another organization by naming it or one of its APIs.
+ * no administrator has checked it. A client without an organization gets the default organization here. The
+ * authorization request of such a client can name another organization, or an API of another organization.
  */
 export const asClientRow = ({
   client_id,
@@ -43,11 +42,11 @@ export const asClientRow = ({
     scopes: [...dynamicScopes],
     token_endpoint_auth_method:
       token_endpoint_auth_method === 'private_key_jwt' ? 'none' : token_endpoint_auth_method,
-    // In seconds. This is a quarter of the default of other clients, because no administrator has checked
-    // this client.
+    // In seconds. This is a quarter of the default for registered clients, because no administrator has
+    // checked this client.
     access_token_ttl: 900,
     refresh_token_ttl: 2_592_000,
-    // Seconds for which a used refresh token may be sent again. The processes of a command-line client may
+    // Seconds for which a used refresh token is still accepted. The processes of a command-line client may
     // share a refresh token, and an answer may get lost.
     refresh_token_reuse_window: 10,
     ...plainPresentation,
@@ -84,8 +83,8 @@ export const asDocumentClient = (
 
 /**
  * Returns the client that is used until its metadata document is read. It has the redirect URI of the
- * request, or none if clients may not register that URI. `consent_required` is false, so that no consent page
- * is shown before the document is read.
+ * request. It has no redirect URI if clients may not register the requested one. `consent_required` is false,
+ * so that no consent page is shown before the document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

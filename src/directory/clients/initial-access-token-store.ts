@@ -19,7 +19,7 @@ const usable = (
   { token_hash, now }: { token_hash: SecretHash; now: number },
 ) => and(eq(t.token_hash, token_hash), gt(t.uses_left, 0), gt(t.expires_at, now))
 
-/** Returns the organization of a token; undefined when the token is unknown, used up or expired. */
+/** Returns the organization of a token. Returns undefined when the token is unknown, used up or expired. */
 export const findTokenOrganization = async (
   q: Queries,
   key: { token_hash: SecretHash; now: number },

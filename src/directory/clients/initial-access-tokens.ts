@@ -54,7 +54,7 @@ const judge = async (q: Queries, { organization_id }: Partial<CreateInitialAcces
   problems: [],
 })
 
-/** Creates a token. Only the answer contains it. */
+/** Creates a token. Only this answer contains the token, because the server stores only its hash. */
 const create = (context: Core, input: CreateInitialAccessToken, by: ChangedBy) =>
   writeAs(context, by.caller, async tx => {
     const { organization_id } = await judge(tx, input, by)

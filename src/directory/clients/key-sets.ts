@@ -5,21 +5,23 @@ import { DAY } from '#src/lib/duration.ts'
 import { readKeySet } from '#src/protocol/oauth/client-keys.ts'
 import { ASKED_AGAIN, findJson } from './remote-json.ts'
 
-/** Maximum bytes of a key set, which stays in memory. More than a hundred keys fit. */
+/**
+ * Maximum bytes of a key set. The limit exists because key sets stay in memory. More than a hundred keys fit.
+ */
 const MAX_BYTES = 64 * 1024
 
 /** Finds the key that a JWS names. */
 export type KeyFinder = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Returns the keys that a client publishes, from memory while they are fresh. Keys that cannot be read again
- * are used for a day after the last read, so that users can sign in during an outage of the client's site.
- * Returns undefined when there are no usable keys.
+ * Returns the keys that a client publishes. The keys come from memory while they are fresh. If the keys
+ * cannot be read again, the known keys are used for a day after the last read. Users can thus sign in during
+ * an outage of the client's site. Returns undefined when there are no usable keys.
  *
  * @param client_id URL of the metadata document
  * @param is_lacking true when the known set lacks the wanted key
- * @throws AppError when no known keys may be used: 429 `rate_limited` when too many key sets were read from
- * the origin; 503 `temporarily_unavailable` while too many documents are being read
+ * @throws AppError when no keys in memory are usable: 429 `rate_limited` when too many key sets were read
+ * from the origin; 503 `temporarily_unavailable` while too many documents are being read
  */
 export const findKeySet = async (
   context: Core,

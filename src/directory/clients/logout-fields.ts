@@ -7,7 +7,7 @@ const logout_uri = z
   .max(2048, 'At most 2048 characters.')
   .refine(
     isWebUrl,
-    'An absolute https URI without fragment or credentials, or http with host and port in outbound_allow.',
+    'An absolute https URI without fragment or credentials, or http if `outbound_allow` lists the host and port.',
   )
 
 /** Fields of a client about back-channel logout. */

@@ -16,7 +16,7 @@ export const listLogouts = (q: Queries, client_id: string, range: Range): Promis
     .limit(range.limit)
 }
 
-/** Counts the logouts of a client; 10,001 means more than 10,000. */
+/** Counts the logouts of a client. The result 10,001 means more than 10,000. */
 export const countLogouts = (q: Queries, client_id: string): Promise<number> => {
   const { logouts } = q.tables
   const found = q.select({ number: logouts.number }).from(logouts).where(eq(logouts.client_id, client_id))

@@ -11,7 +11,7 @@ import { getClient } from './service.ts'
 
 const LogoutItem = z
   .object({
-    jti: z.string().describe('`jti` of the logout token, the same at each attempt.'),
+    jti: z.string().describe('`jti` of the logout token. All attempts use the same value.'),
     user_id: z.string().describe('The user whose session has ended.'),
     session_id: z.string().describe('The session that has ended.'),
     status: z
@@ -24,7 +24,7 @@ const LogoutItem = z
       .string()
       .nullable()
       .describe(
-        'Why the last attempt failed, or why the logout was given up; null before the first failure and after the delivery.',
+        'Why the last attempt failed, or why Gatehouse gave the logout up. Null before the first failure and after the delivery.',
       ),
     created_at: z
       .string()
@@ -63,9 +63,9 @@ const statusOf = ({ done_at, failure }: LogoutRow) => {
   return failure === null ? 'delivered' : 'failed'
 }
 
-// The column `next_attempt_at` is `NEVER` for a logout that is done, and for a logout that waits for an
-// earlier one of the same client. Only the oldest logout is sent, so an application that is down gets one
-// call at a time.
+// The column `next_attempt_at` is `NEVER` for a finished logout, and for a logout that waits for an earlier
+// logout of the same client. Only the oldest logout of a client is sent, so an application that is down gets
+// one call at a time.
 const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   jti: row.jti,
   user_id: row.user_id,
@@ -82,8 +82,8 @@ export const ListClientLogouts = listQuery({})
 export const ClientLogoutList = listOf('ClientLogoutList', LogoutItem)
 
 /**
- * Lists the logouts of a client. Delivered and failed logouts are deleted some days later, and are listed
- * until then.
+ * Lists the logouts of a client. Delivered and failed logouts are listed until their deletion some days
+ * later.
  *
  * @throws AppError 404 when the client is unknown or of another organization
  */

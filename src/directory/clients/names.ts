@@ -9,8 +9,8 @@ import { cached } from '#src/storage/cache.ts'
 import { type Client, listClientNames } from './store.ts'
 
 /**
- * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
- * is unchecked, so a host is shown instead: that of the client's metadata document or redirect URI.
+ * Returns the name of a client for a page or mail other than the consent page. Nobody has checked the name of
+ * a dynamic client, so the host of its metadata document or redirect URI is shown instead.
  */
 export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
   if (!isDynamic(client)) return client.name || client.client_id
@@ -36,7 +36,7 @@ const lookOf = (name: string): string =>
 /** Number of names that are processed in one turn of the event loop. This takes about 3 ms. */
 const SLICE = 300
 
-/** Returns the look ({@link lookOf}) of the name of each client that the organization has registered. */
+/** Returns the result of {@link lookOf} for the name of each registered client of the organization. */
 const findLooks = cached('clients', async (q, organization_id): Promise<ReadonlySet<string>> => {
   const looks = new Set<string>()
   const names = await listClientNames(q, organization_id as OrganizationId)
@@ -49,8 +49,8 @@ const findLooks = cached('clients', async (q, organization_id): Promise<Readonly
 
 /**
  * True when the name of a dynamic client looks like a host, or like the name of the organization, of one of
- * its registered applications or of the console. Also true for a name without a letter or digit. The
- * consent page then shows the host in place of the name, because nobody has checked the name.
+ * its registered applications or of the console. Also true for a name that contains no letter or digit. The
+ * consent page shows the host in place of a misleading name, because nobody has checked the name.
  */
 export const isMisleading = async (
   { store }: Core,

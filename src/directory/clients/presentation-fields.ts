@@ -4,7 +4,7 @@ import { PICTURE, picture } from '#src/directory/organizations/schema.ts'
 import { isLoopback } from '#src/protocol/oauth/redirect-uri.ts'
 
 // People follow these links, so https is required: TLS prevents others from changing the page in transit. A
-// call to a loopback address never leaves the machine, so http is enough there.
+// call to a loopback address never leaves the machine, so a loopback address may use http.
 const ADDRESS = 'An https URL without credentials or fragment, or http to a loopback address.'
 const address = z
   .string(ADDRESS)
@@ -24,7 +24,7 @@ export const presentationFields = {
   policy_uri: address.describe('Privacy policy, linked where people consent.'),
   tos_uri: address.describe('Terms of use, linked where people consent.'),
   initiate_login_uri: address.describe(
-    'Address that begins a login, called with `iss` (OpenID Connect Core section 4); people start the application there.',
+    'Address with which people start the application. It begins a login, and Gatehouse adds `iss` (OpenID Connect Core section 4).',
   ),
 }
 

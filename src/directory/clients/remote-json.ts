@@ -5,18 +5,18 @@ import { CLOCK_SKEW, DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { shareOf } from '#src/lib/share.ts'
 
 /**
- * Maximum number of documents in memory. The number is limited because anyone can publish a document. The
- * oldest one is dropped, and read again when it is needed.
+ * Maximum number of documents in memory. The number is limited because anyone can publish a document. Above
+ * the maximum the oldest document is dropped. It is read again when it is needed.
  */
 const MAX_KNOWN = 1_000
 /**
- * Maximum number of concurrent calls: of the server (`all`), and to one origin, so that a slow origin cannot
- * use up all calls.
+ * Maximum number of concurrent calls: `all` counts all calls, `origin` counts the calls to one origin. A slow
+ * origin thus cannot use up all calls.
  */
 const PARALLEL = { all: 16, origin: 4 }
 /**
- * Milliseconds for which a failed read is not repeated. Without this pause, each login would wait for a
- * server that is down.
+ * Minimum milliseconds between a failed read and the next read. Without this pause, each login would wait for
+ * a server that is down.
  */
 const FAILED_FOR = MINUTE
 /**
@@ -45,7 +45,7 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /** Stored content, which counts as read now when memory has no content. */
+  /** Stored content. If memory has no content, the stored content counts as content that was just read. */
   readonly stored?: T
   /**
    * Time of the last change of the stored content, in milliseconds since the epoch. Content in memory that
@@ -53,19 +53,20 @@ export interface Wanted<T> {
    */
   readonly changed_at?: number
   /**
-   * Content that was requested at or before this time is read again, even if it is fresh. In milliseconds
-   * since the epoch.
+   * Time in milliseconds since the epoch. Content that was requested at or before this time is read again,
+   * even if it is fresh.
    */
   readonly asked_after?: number
 }
 
 /**
- * Returns the content published at a URL, from memory while it is fresh. If the content cannot be read,
- * returns the known content for up to `stale_for`, otherwise undefined. `context.fetch` refuses private
- * addresses (SSRF, http/outbound.ts).
+ * Returns the content that is published at a URL. The content comes from memory while it is fresh. If the
+ * content cannot be read, returns the known content for up to `stale_for` after its last read. Returns
+ * undefined when there is no usable content. `context.fetch` refuses private addresses (SSRF,
+ * http/outbound.ts).
  *
- * @throws AppError when no known content may be used: 503 `temporarily_unavailable` while too many documents
- * are being read, and the errors that `charge` throws
+ * @throws AppError when no content in memory is usable: 503 `temporarily_unavailable` while too many
+ * documents are being read, and the errors that `charge` throws
  */
 export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T | undefined> => {
   const { clock, documents } = context
@@ -102,18 +103,18 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
 }
 
 /**
- * True for an entry that is being read or need not be read yet. An entry from the future is not fresh: it was
- * read before the clock was set back.
+ * True for an entry that is being read, and for an entry that has not expired. An entry with a future time is
+ * not fresh: it was read before someone set the clock back.
  */
 const isFresh = ({ asked_at, expires_at }: KnownJson, now: number): boolean =>
   expires_at === Number.POSITIVE_INFINITY || (expires_at > now && asked_at <= now + CLOCK_SKEW)
 
-/** True for an entry that was read once, or that is being read. */
+/** True for an entry that is being read, or that was read at least once. */
 const hasContent = (entry: KnownJson | undefined): entry is KnownJson =>
   entry !== undefined &&
   (entry.read_at > Number.NEGATIVE_INFINITY || entry.expires_at === Number.POSITIVE_INFINITY)
 
-/** Returns an entry with the stored content, which is then read at once. */
+/** Returns an entry with the stored content. The entry has expired, so its content is read at once. */
 const storedEntry = <T>({ stored }: Wanted<T>, origin: string, now: number): KnownJson | undefined =>
   stored === undefined
     ? undefined
@@ -151,15 +152,18 @@ const keep = (documents: Core['documents'], key: string, entry: KnownJson): void
 const isKept = <T>({ read_at }: KnownJson, { stale_for }: Wanted<T>, now: number): boolean =>
   read_at + stale_for > now
 
-/** Returns the content of an entry, once it is read, unless it is older content that may not be used. */
+/**
+ * Waits for the read of an entry, and returns its content. Returns undefined if the read failed and the
+ * earlier content is too old.
+ */
 const usable = async <T>(entry: KnownJson, wanted: Wanted<T>, now: number): Promise<T | undefined> => {
   const found = (await entry.found) as T | undefined
   return entry.has_failed && !isKept(entry, wanted, now) ? undefined : found
 }
 
 /**
- * Reads the content into its entry. The request has the validators of the known content, so the server can
- * answer that nothing has changed. Returns the known content when the read fails.
+ * Reads the content into its entry. The request sends the validators of the known content (`ETag` and the
+ * like), so the server can answer that nothing has changed. Returns the known content when the read fails.
  */
 const read = async <T>(
   context: Core,
@@ -204,7 +208,8 @@ const validatorsOf = (headers: Headers): Record<string, string> => {
  * https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
  *
  * The minimum is a minute, so that a login seldom waits for a call. The maximum is a day, because a withdrawn
- * key must not be used for longer. If the headers give no lifetime, the content is used for an hour.
+ * key must not be used for longer than a day. If the headers give no lifetime, the content is used for an
+ * hour.
  */
 const freshness = (headers: Headers, now: number): number => {
   const control = headers.get('cache-control') ?? ''

@@ -74,7 +74,7 @@ type AdmissionFields = Partial<Pick<Client, 'allowed_roles' | 'allowed_groups' |
 
 /**
  * Returns a problem for each role and group that the organization does not have. Names in `known` are stored
- * already and are not checked, so that a PUT may repeat the name of a deleted role. A client with
+ * already. They are not checked, so that a PUT may repeat the name of a deleted role. A client with
  * `cross_organization` is not checked: it may name roles and groups of any organization.
  */
 export const admissionProblems = async (
@@ -105,8 +105,8 @@ export const admissionProblems = async (
 /**
  * Returns a problem for each redirect URI that the metadata document of the client does not list. If a
  * client_id is the URL of a document, only the application that publishes the document may get codes. The
- * document is the stored one (`dynamic_clients`), otherwise the copy in the executable. Without a document,
- * every redirect URI is accepted.
+ * stored document (`dynamic_clients`) comes before the copy in the executable. If neither exists, every
+ * redirect URI is accepted.
  */
 export const documentProblems = async (
   q: Queries,

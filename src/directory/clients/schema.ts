@@ -36,10 +36,10 @@ export const clientTypes = ['confidential', 'public'] as const
 const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 
 /**
- * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. Ids
- * with the prefix of clients that registered themselves are refused, because an id with this prefix is looked
- * up only among those clients. The form encoding of client_secret_basic, which some libraries omit, changes
- * an id only if it contains `:`, `/` or `~`.
+ * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. The
+ * prefix of clients that registered themselves is refused, because an id with this prefix is looked up only
+ * among these clients. The form encoding of client_secret_basic, which some libraries omit, changes an id
+ * only if it contains `:`, `/` or `~`.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')
@@ -76,10 +76,10 @@ const scope = z
 const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {
   rule: 'A path, or an object with from (a path) and scope.',
   about:
-    'Further claims of ID tokens, access tokens and userinfo, by name. The value is a path, such as `user.attributes.tenant`, or an object: `from` is the path, and `scope` is the scope that the claim needs.',
+    'Further claims of ID tokens, access tokens and userinfo, by name. The value is a path, such as `user.attributes.tenant`, or an object. In the object, `from` is the path, and `scope` is the scope that the claim needs.',
 })
 
-/** Secret, grants and redirect URIs are chosen for the type, so the type is fixed. */
+/** The type is fixed, because the secret, the grants and the redirect URIs depend on it. */
 const type = oneOf(clientTypes).describe(
   '`public` clients run on devices of their users and have no secret. The type cannot be changed.',
 )
@@ -87,12 +87,12 @@ const alg = oneOf(signingAlgs).nullable()
 
 export const writable = {
   name: line(128, 1).describe('Shown on the login pages.'),
-  description: lines(1000).describe('Shown to administrators, and to people who are asked for consent.'),
+  description: lines(1000).describe('Shown to administrators, and on the consent page.'),
   kind: oneOf(kindNames).nullable().describe('Kind of the application; null when none was chosen.'),
   redirect_uris: set(uri, 100).describe(
-    'URIs that authorization responses may be sent to. They are compared exactly, except that `http://127.0.0.1` and `http://[::1]` without a port match any port. For a dynamic client, the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` is ignored.',
+    'URIs to which authorization responses are sent. The URIs are compared exactly, with one exception: `http://127.0.0.1` and `http://[::1]` without a port match any port. For a dynamic client, the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` is ignored.',
   ),
-  post_logout_redirect_uris: set(uri, 100).describe('URIs that a logout may redirect to.'),
+  post_logout_redirect_uris: set(uri, 100).describe('URIs to which a logout may redirect.'),
   web_origins: set(web_origin, 100).describe(
     'Origins whose scripts may read the answers of the token, userinfo and revocation endpoints.',
   ),
@@ -113,8 +113,8 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // At most 30 seconds, because a used token that was stolen still works in this window. A client that lost
-  // the answer repeats its request within seconds.
+  // At most 30 seconds, because a stolen token still works in this window. A client that did not get the
+  // answer repeats its request within seconds.
   refresh_token_reuse_window: integer(0, 30).describe(
     'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
   ),
@@ -169,9 +169,9 @@ const client_secret = z
 const SECRET = 'q3l5Xc0e9RrHkT7mZ1vYw8uJpN2sGfDaB6iOxE4hLCk'
 
 /**
- * Reasons for the defaults. A stolen access token works for an hour at most. A refresh token expires after 30
- * days without use, so people stay signed in over holidays. Without a reuse window, the second use of a
- * refresh token shows a theft. Consent is asked for until an administrator turns `consent_required` off.
+ * Reasons for the defaults: a stolen access token works for an hour at most. A refresh token expires after 30
+ * days without use, so people stay signed in over holidays. There is no reuse window, so a second use of a
+ * refresh token shows a theft. Consent is required until an administrator turns it off.
  */
 export const CreateClient = z
   .strictObject({
@@ -230,10 +230,10 @@ export const ClientAnswer = z
     example: shopAnswer,
   })
 
-/** The answer to a creation. No later answer has the secret, because the server stores only a hash of it. */
+/** The answer that creates a client. Only this answer has the secret: the server stores only its hash. */
 export const CreatedClient = ClientAnswer.extend({ client_secret: client_secret.optional() }).meta({
   id: 'CreatedClient',
-  description: 'A new client; a confidential one with its secret.',
+  description: 'A new client. If it is confidential, the answer has its secret.',
   example: { ...shopAnswer, client_secret: SECRET },
 })
 
@@ -243,7 +243,6 @@ export const ClientSecret = z.object({ client_id, client_secret }).meta({
   example: { client_id: shop.client_id, client_secret: SECRET },
 })
 
-/** Returns a client in the form of the admin API's answer, without its secret. */
 export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof ClientAnswer> => ({
   ...client,
   created_at: iso(client.created_at),

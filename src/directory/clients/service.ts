@@ -87,7 +87,7 @@ const mayNameDocument = ({ instance }: Caller, client_id: string): void => {
 }
 
 /**
- * Returns the organization, the logo and the problems of a new client.
+ * Returns the organization of a new client, its logo as `takeLogo` returns it, and the problems.
  *
  * @throws AppError 403 when the caller may not give a client these scopes, capabilities or client_id, 422 for
  * an unknown organization
@@ -118,8 +118,8 @@ const takeLogo = (
 }
 
 /**
- * Creates a client. For a confidential client without `secret_hash`, also generates and returns a secret.
- * The server stores only the hash, so nobody can read the secret again.
+ * Creates a client. If the client is confidential and `secret_hash` is absent, also generates and returns a
+ * secret. The server stores only the hash, so nobody can read the secret again.
  */
 export const createClient = async (
   context: Core,
@@ -167,9 +167,8 @@ export const createClient = async (
 }
 
 /**
- * Generates a key for each signing algorithm of the client, unless the server has a key for this algorithm.
- * Runs before the client gets a token with the algorithm. The first start of a server generates only the keys
- * for ES256, RS256 and the algorithms in the settings.
+ * Generates the missing keys for the signing algorithms of the client, before the client gets a token. The
+ * first start of a server generates only the keys for ES256, RS256 and the algorithms in the settings.
  */
 const publishKeys = async (context: Core, client: Client): Promise<void> => {
   for (const alg of [client.id_token_signed_response_alg, client.access_token_signed_response_alg])
@@ -235,7 +234,7 @@ export const updateClient = async (
   return changed
 }
 
-/** Replaces the secret. The old secret may have leaked, so it is invalid from the commit on. */
+/** Replaces the secret. The old secret may have leaked, so it becomes invalid at once. */
 export const regenerateSecret = async (context: Core, client_id: string, by: ChangedBy): Promise<Secret> => {
   const secret = newSecret()
   await replaceSecret(context, client_id, hashSecret(secret), by)
@@ -260,7 +259,7 @@ export const replaceSecret = (
   })
 
 /**
- * Deletes a client. Its sessions and refresh tokens end too, because no later call could end them. Access
+ * Deletes a client. Its sessions and refresh tokens end with it, because no later call could end them. Access
  * tokens stay valid until they expire.
  */
 export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
@@ -275,13 +274,13 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
 }
 
 /**
- * Ends the sessions of a deleted client and removes its consents and pending requests, in writes of bounded
- * size. A new client with the same id inherits nothing.
+ * Ends the sessions of a deleted client, and removes its consents and pending requests. A new client with the
+ * same id thus inherits nothing. Each write has a bounded size.
  */
 export const purgeClient = async (context: Core, client_id: string): Promise<void> => {
   if (!(await context.store.read(q => isPurging(q, client_id)))) return
   await inBatches(context.store, async (tx, limit) => {
-    // After another purge of this client has finished, a new client may have this id. Its sessions must stay.
+    // If another purge of this client has finished, a new client may have this id. Its sessions must not end.
     if (!(await isPurging(tx, client_id))) return 0
     const ended = (await releaseSessions(context, tx, { client_id }, limit)).length
     const removed = ended > 0 ? ended : await removeRemains(tx, 'client', [client_id], limit)

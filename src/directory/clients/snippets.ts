@@ -67,7 +67,7 @@ const wanted = ({ scopes }: Application): string[] => scopes.filter(scope => sco
 /** True for an issuer with plain http. Libraries refuse such an issuer unless an option allows it. */
 const isPlain = ({ issuer }: Application): boolean => issuer.startsWith('http:')
 
-/** Returns the last line of a program, which exports the values with these names. */
+/** Returns the last line of a program. The line exports the values with these names. */
 const exporting = (names: string): string => `export { ${names} }`
 
 /** Returns a JavaScript string in single quotes. Scopes and URIs may contain such quotes. */
@@ -230,8 +230,8 @@ ${exporting('service')}`,
 ]
 
 /**
- * Returns the code or settings for an application. For a service they request a token; for any other
- * application they sign users in.
+ * Returns the code or settings for an application. The code for a service requests a token. The code for any
+ * other application signs users in.
  */
 export const snippets = (application: Application): Snippet[] =>
   ({ web: [web], spa: [spa], native: [native], service: [service] })[application.kind].flatMap(make =>

@@ -6,8 +6,8 @@ import { STARTABLE } from '#src/storage/tables.ts'
 import type { Client } from './store.ts'
 
 /**
- * Maximum number of clients of one organization on the page from which a person starts clients. The page has
- * no search.
+ * Maximum number of clients of one organization on the page that lists applications to start. The page has no
+ * search.
  */
 const MAX_STARTABLE = 200
 

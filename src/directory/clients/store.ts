@@ -58,8 +58,8 @@ const consoleClient = ({ url }: Config): Client => ({
   scopes: ['openid', 'admin'],
   token_endpoint_auth_method: 'none',
   // Eight hours, a working day. Three facts make this long lifetime acceptable. The console keeps the token
-  // in memory. Each call looks up the token's session and permissions. Calls whose harm would last, such as
-  // most deletions and new client or webhook secrets, need a fresh authentication (`fresh` in http/guard.ts).
+  // in memory. Each call looks up the token's session and permissions. Calls that could do lasting harm need
+  // a fresh authentication (`fresh` in http/guard.ts), for example most deletions.
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
@@ -80,8 +80,8 @@ const consoleClient = ({ url }: Config): Client => ({
 
 /**
  * Returns a client by id. The console's client is built in. A client that an administrator registered is
- * cached until a commit changes clients. Such a client may have a URL as id, so it is looked up before a
- * client with a metadata document. A dynamic client is read each time.
+ * cached until a commit changes clients. Its id may be a URL, so registered clients are looked up before
+ * clients with a metadata document. A dynamic client is not cached.
  */
 export const findClient = (
   { config, store }: Pick<Core, 'config' | 'store'>,
@@ -115,8 +115,8 @@ export const clientOfRequest = (
 
 /**
  * True when pages of this origin may send the client's requests. A client that an administrator registered
- * has a list of origins. A metadata document names no origins, so a public client with a document may use
- * every origin after a user has allowed the client.
+ * has a list of origins. A metadata document names no origins. A public client with a document may therefore
+ * use every origin, once a user has allowed the client.
  */
 export const originOf = async (store: Store, client_id: string, origin: string): Promise<boolean> => {
   const client = await cachedClient(store, client_id)
@@ -131,20 +131,20 @@ export const insertClient = async (tx: Transaction, client: Client): Promise<voi
   tx.changed('clients')
 }
 
-/** Stores the columns of a client. */
 export const saveClient = async (tx: Transaction, { client_id, ...columns }: Client): Promise<void> => {
   const { clients } = tx.tables
   await tx.update(clients).set(columns).where(eq(clients.client_id, client_id))
   tx.changed('clients')
 }
 
-/** Maximum number of clients that a write of `renameAllowedGroup` changes. */
+/** Maximum number of clients that a call of `renameAllowedGroup` changes. */
 export const MAX_RENAMED = 100
 
 /**
- * Replaces the name of a group in `allowed_groups` of the organization's clients, and returns their ids. A
- * client with `cross_organization` keeps the name, because it names a group in each organization. Changes
- * nothing and returns undefined when more than `MAX_RENAMED` clients name the group.
+ * Replaces the name of a group in `allowed_groups` of the organization's clients. Returns the ids of the
+ * changed clients. A client with `cross_organization` keeps the name, because the name stands for a group in
+ * each organization. Changes nothing and returns undefined when more than `MAX_RENAMED` clients name the
+ * group.
  */
 export const renameAllowedGroup = async (
   tx: Transaction,
@@ -181,7 +181,6 @@ export const renameAllowedGroup = async (
   return found.map(({ client_id }) => client_id)
 }
 
-/** Replaces the hash of a client's secret. */
 export const saveSecret = async (
   tx: Transaction,
   client_id: string,
@@ -193,8 +192,8 @@ export const saveSecret = async (
 }
 
 /**
- * Removes a client. Its dependent rows are removed later in batches (`purges`); until then its id cannot be
- * reused.
+ * Removes a client. Its dependent rows are removed later in batches (`purges`). The id cannot be reused
+ * before these rows are removed.
  */
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients } = tx.tables
@@ -216,7 +215,7 @@ export const listClientNames = async (
   return rows.map(({ name }) => name)
 }
 
-/** Filters of the list; absent ones match all clients. */
+/** Filters of the list. An absent filter matches all clients. */
 export interface ClientFilter {
   organization_id: OrganizationId | undefined
   type: Client['type'] | undefined
@@ -258,8 +257,8 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
 }
 
 /**
- * The columns of a client in the list of the admin API. The other columns may contain a megabyte, so the list
- * does not read them.
+ * The columns of a client that the list of the admin API reads. It does not read the other columns, because
+ * they may contain a megabyte.
  */
 const itemColumns = ({ clients: t }: Tables) => ({
   client_id: t.client_id,
@@ -285,7 +284,7 @@ export const listSummaries = (q: Queries, filter: ClientFilter, range: Range): P
     .limit(limit)
 }
 
-/** Counts the clients of the list; 10,001 means more than 10,000. */
+/** Counts the clients of the list. The result 10,001 means more than 10,000. */
 export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
   const { clients } = q.tables
   const found = q.select({ client_id: clients.client_id }).from(clients).where(matching(q, filter))

@@ -7,10 +7,10 @@ import type { ListedGroup } from './store.ts'
 
 export const writable = {
   name: line(128, 1).describe(
-    'Unique in the organization. A new name also replaces the old one in `allowed_groups` of the clients of the organization, except those with `cross_organization`.',
+    'Unique in the organization. A new name also replaces the old name in `allowed_groups` of the organization's clients. Clients with `cross_organization` keep the old name.',
   ),
   description: lines(1000).describe('Shown to administrators.'),
-  // At most 100 roles, because each token request of a member reads them. A user has the same limit.
+  // At most 100 roles, because each token request of a member reads them. A user has at most 100 roles too.
   roles: set(line(128), 100)
     .overwrite(names => names.sort())
     .describe('Names of the roles that every member has, sorted.'),
@@ -56,7 +56,6 @@ export const GroupAnswer = z
     },
   })
 
-/** Returns a group in the form of the admin API's answer. */
 export const groupAnswer = (group: ListedGroup): z.output<typeof GroupAnswer> => ({
   id: group.id,
   name: group.name,

@@ -72,7 +72,7 @@ export const judgeNew = async (
   return { organization_id: id, ...(await rolesToGive(q, by, id, roles)) }
 }
 
-/** Creates a group, with a new id unless one is passed. */
+/** Creates a group. The id is `input.id`, otherwise a new one. */
 export const createGroup = (
   context: Core,
   input: CreateGroup & { id?: GroupId },
@@ -114,9 +114,9 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateGroup, b
 }
 
 /**
- * Replaces the name of a group in the clients that admit its members. Otherwise a change of the name would
- * lock them out, and another group with the old name would be admitted. The caller needs no permission for
- * the clients, because they admit the same users as before.
+ * Replaces the name of a group in the clients that admit the members of the group. Otherwise a new name would
+ * lock the members out, and another group that gets the old name would be admitted. The caller needs no
+ * permission for the clients, because the clients admit the same users as before.
  *
  * @throws AppError 409 when too many clients name the group
  */
@@ -144,8 +144,8 @@ const renameInClients = async (
 /**
  * Changes the given fields.
  *
- * @throws AppError 409 for a taken name, `last_administrator` or a name in too many clients, 422 with the
- * problems of the change, and what `judgeChange` throws
+ * @throws AppError 409 when the name is taken, when too many clients contain the name, or for
+ * `last_administrator`; 422 with the problems of the change; the errors of `judgeChange`
  */
 export const updateGroup = (
   context: Core,
@@ -189,8 +189,8 @@ export const deleteGroup = (context: Core, id: string, by: ChangedBy): Promise<v
   })
 
 /**
- * Returns the group and the user for a change of membership. A member inherits the group's roles, so the
- * caller needs the permissions of the group as well as those of the user.
+ * Returns the group and the user for a change of membership. The caller needs the permissions of the user.
+ * The caller also needs the permissions of the group, because a member inherits them.
  *
  * @throws AppError 404 when the group or user is unknown, or when they belong to different organizations; 403
  * for permissions that the caller lacks
@@ -203,7 +203,7 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
   return { group, user }
 }
 
-/** Adds a member. Changes nothing and records no event for a user who is already a member. */
+/** Adds a member. If the user is already a member, changes nothing and records no event. */
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
@@ -224,7 +224,7 @@ export const joinGroup = async (
 /**
  * Removes a member.
  *
- * @throws AppError 404 for a user who is not a member, 409 `last_administrator`, and what `getPair` throws
+ * @throws AppError 404 when the user is not a member; 409 `last_administrator`; the errors of `getPair`
  */
 export const deleteMember = (
   context: Core,

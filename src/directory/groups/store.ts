@@ -44,7 +44,7 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
 }
 
 /**
- * Adds to each group the names of its roles. A page of 100 groups may have 10,000 roles, so the permissions
+ * Adds the names of its roles to each group. A page of 100 groups may have 10,000 roles, so the permissions
  * are not read.
  */
 const withRoleNames = async (q: Queries, rows: Group[]): Promise<ListedGroup[]> => {
@@ -89,7 +89,6 @@ export const saveGroup = async (
   await tx.update(groups).set({ name, description, updated_at }).where(eq(groups.id, id))
 }
 
-/** Replaces the roles that members of a group inherit. */
 export const replaceGroupRoles = async (
   tx: Transaction,
   group_id: GroupId,
@@ -100,7 +99,7 @@ export const replaceGroupRoles = async (
   await addRoles(tx, group_id, role_ids)
 }
 
-/** Removes a group; its memberships are removed later, in batches. */
+/** Removes a group. Its memberships are removed later, in batches. */
 export const removeGroup = async (tx: Transaction, id: GroupId, now: number): Promise<void> => {
   const { groups } = tx.tables
   await tx.delete(groups).where(eq(groups.id, id))
@@ -154,7 +153,7 @@ export const listMembers = async (
   return rows.map(({ user }) => user)
 }
 
-/** Filters of a list of groups: the organization, a member, and the name of a role that the groups grant. */
+/** Filters of a list of groups. `role` is the name of a role that the groups grant. */
 export interface GroupFilter {
   organization_id?: OrganizationId | undefined
   user_id?: string | undefined
@@ -181,7 +180,7 @@ const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): 
   )
 }
 
-/** Returns the number of groups that match, exact up to `most`; `most` + 1 means more. */
+/** Returns the number of matching groups. The number is exact up to `most`; `most` + 1 means more. */
 export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
   const { groups } = q.tables
   const found = q

@@ -37,8 +37,8 @@ const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
 )
 
 /**
- * Returns a user's linked accounts, sorted by the name of the provider, without accounts at deleted
- * providers.
+ * Returns a user's linked accounts, sorted by the name of the provider. Accounts at deleted providers are
+ * left out.
  */
 export const listAccounts = async (
   q: Queries,
@@ -48,7 +48,7 @@ export const listAccounts = async (
   return rows as { account: ExternalAccount; provider: IdentityProvider }[]
 }
 
-/** Removes a linked account. False when there was none. */
+/** Removes a linked account. Returns false when the account does not exist. */
 export const removeAccount = async (
   tx: Transaction,
   { provider_id, subject, user_id }: Pick<ExternalAccount, 'provider_id' | 'subject' | 'user_id'>,

@@ -16,7 +16,10 @@ const hosts: Record<string, string> = {
   'twitter.com': 'x',
 }
 
-/** Returns the name of the button's icon: the preset, otherwise the well-known host, otherwise the type. */
+/**
+ * Returns the name of the button's icon. It is the preset, otherwise the entry of `hosts` for the provider's
+ * host, otherwise the type.
+ */
 export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'settings'>): string => {
   if ('preset' in settings && settings.preset) return settings.preset
   const { issuer, authorization_endpoint } = settings as { issuer?: string; authorization_endpoint?: string }
@@ -24,7 +27,7 @@ export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'sett
   return hosts[host ?? ''] ?? type
 }
 
-/** A provider as the login page offers it. */
+/** The button of a provider on the login page. */
 export interface Button {
   alias: string
   name: string
@@ -33,8 +36,8 @@ export interface Button {
 }
 
 /**
- * Returns the buttons of an organization's login page; `request` is the handle of the authorization request
- * to continue.
+ * Returns the buttons of an organization's login page. `request` is the handle of the authorization request
+ * that continues after the login.
  */
 export const listButtons = async (
   store: Store,

@@ -18,9 +18,9 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
 }
 
 /**
- * Reads the settings from the metadata document at `metadata_url`, or from `metadata_xml` if there is no URL.
- * The server never loads the document again by itself: the certificates of a stored provider are pinned. When
- * the document cannot be read, `problems` has a detail for the field that was used.
+ * Reads the settings from the metadata document at `metadata_url`, or from `metadata_xml` if no URL is given.
+ * The server never loads the document again by itself, because the certificates of a stored provider are
+ * pinned. If the document cannot be read, `problems` has a detail for the field that named or contained it.
  *
  * @throws AppError 503 when too many documents wait to be read
  */
@@ -49,8 +49,8 @@ export const settingsFrom = async (
 }
 
 /**
- * Like {@link settingsFrom}, for a caller of the admin API. A call to `metadata_url` is charged to the
- * organization.
+ * Does what {@link settingsFrom} does, for a caller of the admin API. A call to `metadata_url` is charged to
+ * the organization.
  *
  * @throws AppError 429 for too many calls, 503 when too many documents wait to be read
  */

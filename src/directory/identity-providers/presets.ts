@@ -6,11 +6,15 @@ import { google } from './presets/google.ts'
 import { microsoft } from './presets/microsoft.ts'
 
 /**
- * Settings of well-known providers by preset name. `claims` has the names of the claims for each user field.
+ * Settings of well-known providers, by preset name. `claims` lists the names of the claims for each user
+ * field.
  */
 const presets: Record<string, Preset> = { google, microsoft, apple, github, gitlab, discord }
 
-/** Claims by user field; `name` is the full name, for providers without separate first and last names. */
+/**
+ * Names of claims, by user field. `name` stands for the full name, for providers that send no separate first
+ * and last names.
+ */
 export type ClaimNames = Partial<Record<UserField | 'name', readonly string[]>>
 
 /** User fields that are taken from a provider. */
@@ -35,6 +39,6 @@ interface Preset {
   reauthenticate?: Readonly<Record<string, string>>
 }
 
-/** Returns the preset of that name; undefined for an unknown name. */
+/** Returns the preset with this name. Returns undefined for an unknown name. */
 export const findPreset = (name: unknown): Preset | undefined =>
   typeof name === 'string' && Object.hasOwn(presets, name) ? presets[name] : undefined

@@ -17,8 +17,8 @@ type Type = IdentityProvider['type']
 export type GivenSettings = Record<string, unknown>
 
 /**
- * Returns a problem for each certificate with whose key no signature can be verified. A stored certificate
- * passes, because an earlier version may have accepted it.
+ * Returns a problem for each certificate whose key cannot verify signatures. A stored certificate is not
+ * checked, because an earlier version may have accepted it.
  */
 const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = {}): Detail[] => {
   const [pems, stored] = [after, before].map(({ certificates }) => (certificates ?? []) as string[])
@@ -38,9 +38,9 @@ const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = 
 const BOTH_IDS = 'The private key of `client_secret` needs `team_id` and `key_id`.'
 
 /**
- * Returns the problems of the key with which Apple's client secret is signed. Values that do not change pass,
- * because an earlier version may have accepted them. A provider without a secret passes, too: it may get one
- * later.
+ * Returns the problems of the key with which Gatehouse signs the client secret for Apple. Unchanged values
+ * are not checked, because an earlier version may have accepted them. A missing secret is no problem here,
+ * because it may be set later.
  */
 const signingKeyProblems = (after: GivenSettings, before: GivenSettings): Detail[] => {
   const names = ['team_id', 'key_id', 'client_secret'] as const
@@ -83,7 +83,8 @@ export const completeSettings = (type: Type, given: GivenSettings, before: Given
 
 /**
  * Returns a problem for each plain http address whose host and port are missing from `outbound_allow`. A
- * stored address passes, because it may be older than the list. Gatehouse calls no http address outside it.
+ * stored address is no problem, because it may be older than the list. Gatehouse calls no http address that
+ * the list does not name.
  */
 export const addressProblems = (
   { config }: Core,

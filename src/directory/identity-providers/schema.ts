@@ -26,7 +26,7 @@ const alias = z
   .string('An alias of 2 to 64 characters.')
   .regex(
     /^[a-z0-9][a-z0-9-]{0,62}[a-z0-9]$/,
-    '2 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
+    '2 to 64 lower-case letters, digits and hyphens, without a hyphen at the beginning or end.',
   )
   .refine(text => !looksLikeId(text), 'The value must not look like a generated id.')
 
@@ -35,7 +35,7 @@ const common = {
   name: line(128, 1).describe('Shown on the login page.'),
   enabled: flag.describe('Whether users may sign in through the provider.'),
   allow_registration: flag.describe(
-    'Whether the first login of a person creates a user, who waits for approval if `settings.registration` is `approval`.',
+    'Whether the first login of a person creates a user. The user waits for approval if `settings.registration` of the organization is `approval`.',
   ),
   trust_email: flag.describe(
     'Whether Gatehouse trusts a statement of the provider that an address is verified.',
@@ -52,7 +52,7 @@ const common = {
     )
     .meta({
       id: 'AttributeMapping',
-      description: 'Claim name of each user field, where it differs from the default.',
+      description: 'Claim names, by user field. A field without an entry has the default claim name.',
     }) as z.ZodType<Partial<Record<(typeof userFields)[number], string>>>,
 }
 
@@ -82,8 +82,8 @@ const created = {
 }
 
 /**
- * Fields that a preset, the metadata or a default can supply are optional here; the service checks the
- * result.
+ * Fields that a preset, the metadata or a default can supply are optional here. The service checks the
+ * completed settings.
  */
 export const CreateIdentityProvider = z
   .discriminatedUnion(
@@ -159,12 +159,11 @@ const ShownCertificate = z
     fingerprint: z.string().describe('SHA-256 of the certificate in hexadecimal digits.'),
     expires_at: time.describe('Time at which the certificate expires (ISO 8601, UTC).'),
     expired: flag.describe(
-      'Whether the certificate has expired. Gatehouse trusts the key of an expired certificate too.',
+      'Whether the certificate has expired. Gatehouse still trusts the key of an expired certificate.',
     ),
   })
   .meta({ id: 'Certificate', description: 'A certificate of a SAML provider.' })
 
-/** A provider without its secret, which cannot be read again. */
 export const IdentityProviderAnswer = z
   .discriminatedUnion('type', [
     z
@@ -201,8 +200,8 @@ const certificateAnswer = (pem: string, now: number): z.output<typeof ShownCerti
 }
 
 /**
- * Returns a provider in the form of the admin API's answer; certificates that expired by `now` (ms) are
- * marked.
+ * Returns a provider in the form of the admin API's answer. `now` (ms) decides which certificates have
+ * expired.
  */
 export const providerAnswer = (
   provider: ProviderWithRoles,

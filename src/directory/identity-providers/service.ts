@@ -43,7 +43,7 @@ import {
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
 
-/** Returns a provider by id or alias. Throws 404 when it is unknown or of another organization. */
+/** Returns a provider by id or alias. Throws 404 when the provider is unknown or of another organization. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
   const row = await readProvider(q, ref, within(caller))
   const [provider] = row ? await withRoles(q, [row]) : []
@@ -56,11 +56,11 @@ const granted = (mapping: { roles?: string | undefined } | undefined): string[] 
   mapping?.roles ? ['*'] : []
 
 /**
- * Returns the provider that a call is about to change. A caller who changes the provider's addresses could
- * sign in as a linked user, so the caller also needs the permissions of the linked users.
+ * Returns the provider that a call is about to change. By changing the provider's addresses, a caller could
+ * sign in as a linked user. The caller therefore needs the permissions of the linked users.
  *
  * @throws AppError 404 when the provider is unknown or of another organization; 403 when the caller lacks
- * permissions of new or linked users
+ * permissions that new or linked users get
  */
 const getProviderToChange = async (
   q: Queries,
@@ -83,7 +83,7 @@ const getProviderToChange = async (
 
 const labelOf = (id: string): string => `identity_provider:${id}`
 
-/** Returns the secret of the client registered at the provider; '' for a public client. */
+/** Returns the secret of Gatehouse at the provider. Returns '' if Gatehouse has no secret there. */
 export const openSecret = (
   { master }: Core,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
@@ -101,13 +101,13 @@ const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationI
 
 const ALIAS_TAKEN = whenTaken('alias', 'Another identity provider has this alias.')
 
-/** The settings of a metadata document and its problems. */
+/** The settings and the problems that a metadata document gives. */
 type Document = Awaited<ReturnType<typeof settingsForCaller>>
 const NO_DOCUMENT: Document = { found: {}, problems: [] }
 
 /**
- * Returns the parts of a new provider, and its problems. The metadata document can supply required fields, so
- * a missing field is no problem before the document has been read.
+ * Returns the parts and the problems of a new provider. Before the metadata document has been read, a missing
+ * field is no problem, because the document can supply required fields.
  *
  * @throws AppError 403 for roles that the caller may not grant, 422 for an unknown organization
  */
@@ -150,9 +150,9 @@ export const reviewNew = async (
 }
 
 /**
- * Creates a provider, with a new id unless one is passed.
+ * Creates a provider. The id is `input.id`, otherwise a new one.
  *
- * @throws AppError 409 for a taken alias, 422 with problems; what `judgeNew` and `settingsForCaller` throw
+ * @throws AppError 409 for a taken alias; 422 with problems; errors of `judgeNew` and `settingsForCaller`
  */
 export const createProvider = async (
   context: Core,
@@ -198,8 +198,8 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
 })
 
 /**
- * Returns the provider before the change, the new settings, the changed fields and the problems. Throws as
- * `getProviderToChange` does, and 403 for roles that the caller may not grant.
+ * Returns the provider before the change, the new settings, the changed fields and the problems. Throws the
+ * errors of `getProviderToChange`, and 403 for roles that the caller may not grant.
  */
 export const judgeChange = async (
   context: Core,
@@ -236,7 +236,7 @@ export const judgeChange = async (
   }
 }
 
-/** Changes the given fields. Throws as `judgeChange`, and also 409 for a taken alias and 422 for problems. */
+/** Changes fields. Throws 409 for a taken alias, 422 with problems, and the errors of `judgeChange`. */
 export const updateProvider = async (
   context: Core,
   ref: string,
@@ -276,7 +276,7 @@ export const updateProvider = async (
   })
 }
 
-/** Deletes a provider. Logins through it are refused from then on; users that it created are kept. */
+/** Deletes a provider. Logins through it are refused. Users who were created through it are kept. */
 export const deleteProvider = (context: Core, ref: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const provider = await getProviderToChange(tx, by, ref)

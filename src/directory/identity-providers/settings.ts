@@ -18,7 +18,7 @@ const oauth = {
   scopes: set(scope, 50).describe('Scopes that are requested.'),
 }
 
-const PRESET = 'A well-known provider, whose settings apply where the request has no value; empty for none.'
+const PRESET = 'A well-known provider. Its settings replace values that the request lacks. Empty for none.'
 
 export const oidcSettings = {
   ...oauth,
@@ -26,7 +26,7 @@ export const oidcSettings = {
   issuer: address.describe('Issuer; its discovery document has the endpoints.'),
   response_mode: oneOf(['query', 'form_post']).describe('How the provider sends its answer.'),
   team_id: line(64).describe(
-    'For Apple: id of the team. With `team_id` and `key_id`, `client_secret` is a private key (PKCS #8, PEM), with which Gatehouse signs the secret that it sends.',
+    'For Apple: id of the team. If `team_id` and `key_id` are set, `client_secret` is a private key (PKCS #8, PEM). Gatehouse signs the secret that it sends with this key.',
   ),
   key_id: line(64).describe('For Apple: id of the private key.'),
 }
@@ -34,7 +34,10 @@ export const oidcSettings = {
 /** True for a text that holds a private key, which must never be sent as a client secret. */
 export const holdsPrivateKey = (secret: string): boolean => /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(secret)
 
-/** Returns the key with which Apple's client secret is signed; undefined for anything but a P-256 key. */
+/**
+ * Returns the key with which Gatehouse signs the client secret for Apple. Returns undefined unless it is a
+ * P-256 key.
+ */
 export const signingKeyOf = (pem: string): KeyObject | undefined => {
   try {
     const key = createPrivateKey(pem)
@@ -68,14 +71,14 @@ const parseCertificate = (pem: string): X509Certificate | undefined => {
 }
 
 /**
- * Returns the subject of a certificate as one line. A certificate may have no subject; the runtime then
- * returns undefined, although the declared type is string.
+ * Returns the subject of a certificate as one line. For a certificate without a subject the runtime returns
+ * undefined, although the declared type is string.
  */
 export const subjectOf = ({ subject }: { subject?: string }): string => subject?.replaceAll('\n', ', ') ?? ''
 
 /**
- * Returns the public key of a certificate if a signature can be verified with it: an RSA key, or an EC key on
- * a curve that the runtime knows.
+ * Returns the public key of a certificate if the key can verify signatures. Such a key is an RSA key, or an
+ * EC key on a curve that the runtime supports.
  */
 export const usableKeyOf = (certificate: X509Certificate): KeyObject | undefined => {
   try {
@@ -93,7 +96,7 @@ export const usableKeyOf = (certificate: X509Certificate): KeyObject | undefined
  */
 const CERTIFICATE_LENGTH = 16_384
 
-/** A certificate in PEM, or in the form in which answers show it. */
+/** A certificate in PEM, or as the object that answers contain. */
 const certificate = z
   .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
   .transform((given, issues) => {
@@ -110,14 +113,14 @@ const certificate = z
 export const samlSettings = {
   entity_id: line(1024, 1).describe('Entity id of the provider.'),
   sso_url: address.describe('Address of the provider for requests by redirect.'),
-  // At most 10, because a signature is verified with one certificate after another until one matches.
+  // At most 10, because a signature is checked with each certificate in turn until one matches.
   certificates: z
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate. Without a certificate no signature can be verified.')
     .max(10, 'At most 10 certificates.')
     .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
   sign_requests: flag.describe('Whether Gatehouse signs its requests.'),
-  allow_idp_initiated: flag.describe('Whether a response without a request is accepted.'),
+  allow_idp_initiated: flag.describe('Whether Gatehouse accepts a response to which it sent no request.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
   allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),
   clock_tolerance: integer(0, 600).describe(

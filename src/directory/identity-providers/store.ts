@@ -31,7 +31,10 @@ export const readProvider = async (
 ): Promise<IdentityProvider | undefined> =>
   (await select(q, { ref, within: within ?? null }))[0] as IdentityProvider | undefined
 
-/** Returns a provider by id or alias, enabled or not, cached until a commit changes identity providers. */
+/**
+ * Returns a provider by id or alias, even if it is disabled. Cached until a commit changes identity
+ * providers.
+ */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
 const selectEnabled = prepared((q, { identity_providers: t }) =>
@@ -44,7 +47,7 @@ const selectEnabled = prepared((q, { identity_providers: t }) =>
 
 /**
  * Returns the providers through which users of the organization may sign in, sorted by name. Providers of
- * other organizations are not read, because many or large ones would delay the login page.
+ * other organizations are not read, because many or large providers would delay the login page.
  */
 export const findEnabledProviders = cached(
   'identity_providers',
@@ -81,7 +84,7 @@ export const saveProvider = async (tx: Transaction, { id, ...columns }: Identity
   tx.changed('identity_providers')
 }
 
-/** Removes a provider; its linked accounts are removed later, in batches. */
+/** Removes a provider. Its linked accounts are removed later, in batches. */
 export const removeProvider = async (tx: Transaction, id: IdentityProviderId, now: number): Promise<void> => {
   const { identity_providers: t } = tx.tables
   await tx.delete(t).where(eq(t.id, id))
@@ -89,12 +92,12 @@ export const removeProvider = async (tx: Transaction, id: IdentityProviderId, no
   tx.changed('identity_providers')
 }
 
-/** Maximum number of roles in one statement: PostgreSQL allows 65,535 parameters. */
+/** Maximum number of roles in one statement. PostgreSQL allows 65,535 parameters. */
 const ROLES = 1_000
 
 /**
- * Returns the roles in `role_ids` that at least one user with an account at the provider holds directly or
- * inherits.
+ * Returns the roles in `role_ids` that users with an account at the provider have, directly or through
+ * groups.
  */
 export const rolesReached = async (
   q: Queries,
@@ -103,7 +106,7 @@ export const rolesReached = async (
 ): Promise<RoleId[]> => {
   const { external_accounts: t, group_members, group_roles, roles, user_roles } = q.tables
   // SQLite reads the tables of a CROSS JOIN in the given order. With an INNER JOIN, SQLite would first read
-  // all accounts of the provider, although few users have permissions that the caller lacks.
+  // all accounts of the provider, although few of these users have permissions that the caller lacks.
   const direct = q
     .select({ one: sql`1` })
     .from(user_roles)
@@ -143,7 +146,7 @@ export const rolesOf = (q: Queries, organization_id: OrganizationId) => {
     .where(eq(roles.organization_id, organization_id))
 }
 
-/** Filters of the list; absent ones match all providers. */
+/** Filters of the list. An absent filter matches all providers. */
 export interface ProviderFilter {
   organization_id: OrganizationId | undefined
   type: IdentityProvider['type'] | undefined
@@ -168,7 +171,7 @@ export const listProviders = async (
   return withRoles(q, rows as IdentityProvider[])
 }
 
-/** Counts the identity providers of the list; 10,001 means more than 10,000. */
+/** Counts the identity providers of the list. The result 10,001 means more than 10,000. */
 export const countProviders = (q: Queries, filter: ProviderFilter): Promise<number> => {
   const { identity_providers: t } = q.tables
   const found = q.select({ id: t.id }).from(t).where(matching(q.tables, filter))

@@ -10,22 +10,21 @@ import { SamlError } from '#src/protocol/saml/error.ts'
 import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
 
 /**
- * Milliseconds between two checks of the worker. The time of a job is measured as the number of checks during
- * the job. No checks run while the event loop stalls, so a stall does not use up the job's time.
+ * Milliseconds between two checks of the worker. The number of checks during a job measures the time of the
+ * job. No checks run while the event loop stalls, so a stall does not use up the job's time.
  */
 const CHECK_INTERVAL = 50
 /**
- * Numbers of checks after which the worker is killed, while it works on a message (one second) and while it
- * starts (ten seconds).
+ * Numbers of checks after which the worker is killed: `MAX_WORK_CHECKS` (one second) while the worker reads a
+ * message, `MAX_START_CHECKS` (ten seconds) while it starts.
  */
 const MAX_WORK_CHECKS = 20
 const MAX_START_CHECKS = 200
 /** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
 /**
- * Maximum number of waiting messages: in total, of one organization, and of one network in an organization.
- * An organization fills at most a quarter of the queue. A network fills at most half of its organization's
- * share.
+ * Maximum numbers of waiting messages: in total, of one organization, and of one network in an organization.
+ * An organization can fill a quarter of the queue. A network can fill half of its organization's share.
  */
 const MAX_WAITING = 256
 const ORGANIZATION_SHARE = 64
@@ -42,8 +41,8 @@ interface Job extends JobMessage {
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
 /**
- * Returns the resident memory of a process in bytes; undefined where it cannot be read. On systems other than
- * Linux, only the limits of protocol/saml/scan.ts bound the memory.
+ * Returns the resident memory of a process in bytes. Returns undefined when it cannot be read. On systems
+ * other than Linux, only the limits of protocol/saml/scan.ts bound the memory.
  */
 const memoryOf = (pid: number): number | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -66,7 +65,7 @@ const unavailable = (cause?: unknown) => {
   return error
 }
 
-/** Opens a queue of jobs that serves organizations in turn. */
+/** Opens a queue of jobs. Organizations take turns. */
 const openQueue = () => {
   const waiting = new Map<string, Job[]>()
   let size = 0
@@ -103,8 +102,8 @@ const openQueue = () => {
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
 /**
- * Checks the worker periodically while the worker has a job, and keeps this process alive. `check` gets the
- * number of checks so far.
+ * Calls `check` periodically while the worker has a job, with the number of checks so far. The timer keeps
+ * this process alive.
  */
 const openWatch = (check: (checks: number) => void) => {
   let checks = 0
@@ -130,11 +129,11 @@ const finish = (job: Job, message: JobAnswer): void => {
 }
 
 /**
- * Reads XML from other parties in a separate process, which the first message starts. That process is killed
- * when it works on one message for a second or uses too much memory. The next message starts another process.
- * A thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular expression.
- * Organizations take turns. Each organization has a share of the queue, and each network a part of its
- * organization's share.
+ * Reads XML from other parties in a separate process. The first message starts the process. The process is
+ * killed when it works on one message for a second, or when it uses too much memory. The next message starts
+ * another process. A thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular
+ * expression. Organizations take turns. Each organization has a share of the queue. Each network has a part
+ * of the share of its organization.
  */
 export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()
@@ -171,7 +170,9 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /** Kills the worker and refuses its message, and the waiting messages too if the worker did not start. */
+  /**
+   * Kills the worker and refuses its message. If the worker did not start, also refuses the waiting messages.
+   */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

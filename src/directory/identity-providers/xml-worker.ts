@@ -7,7 +7,7 @@ import {
   jobs,
 } from '#src/protocol/saml/jobs.ts'
 
-/** Runs one job, in the process that xml-reader.ts starts. */
+/** Runs one job. This code runs in the process that xml-reader.ts starts. */
 const answer = (kind: JobKind, input: JobInput<JobKind>): JobAnswer => {
   try {
     return { result: (jobs[kind] as (input: JobInput<JobKind>) => unknown)(input) }

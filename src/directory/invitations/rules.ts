@@ -21,8 +21,8 @@ export const groupsOf = async (
   )
 
 /**
- * Returns the permissions that an invitation grants now: those of its user if it has one, otherwise those of
- * its roles and groups.
+ * Returns the permissions that an invitation grants now. If the invitation has a user, these are the user's
+ * permissions. Otherwise they are the permissions of its roles and groups.
  */
 export const givenBy = async (q: Queries, invitation: Invitation): Promise<Set<Permission>> => {
   if (invitation.user_id) return permissionsOf(await effectiveRoles(q, invitation.user_id))
@@ -45,11 +45,11 @@ export const mayInviteInto = (
 }
 
 /**
- * Returns the user, client or server that made an invitation. The acceptance runs with the permissions that
- * the maker has at that time, so an invitation by a dismissed administrator grants nothing.
+ * Returns the user, client or server that made an invitation. The acceptance runs with the current
+ * permissions of the maker, so the invitation of a dismissed administrator grants nothing.
  *
- * @throws AppError 403 when the maker was deleted or disabled, or may no longer create users in the
- * organization or add members to the groups
+ * @throws AppError 403 when the maker was deleted or disabled, when the maker may no longer create users in
+ * the organization, or when the maker may no longer add members to the groups
  */
 export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
   const { created_by, organization_id } = invitation
@@ -92,10 +92,10 @@ const invitingClient = async (q: Queries, id: string): Promise<Maker | undefined
 }
 
 /**
- * Returns the user who was created with an invitation, and the obstacle because of which nobody can accept
- * the invitation now, even if it is open. A link of the invitation does not work while there is an obstacle:
- * its maker may no longer grant its roles and groups, or its user is disabled, already has a credential or
- * now has another address. An old link must not open an account that is in use.
+ * Returns the invited user, if the invitation has one, and the obstacle to an acceptance, if there is one.
+ * While an obstacle exists, the link of an open invitation does not work. Obstacles are: the maker may no
+ * longer grant the roles and groups; the user is disabled; the user already has a credential; the user now
+ * has another address. An old link must not open an account that is in use.
  */
 export const judgeAcceptance = async (
   q: Queries,

@@ -10,8 +10,8 @@ import type { Invitation } from './store.ts'
 
 /**
  * Default lifetime of an invitation in milliseconds. A week is enough for a person who is away for some days.
- * Anyone who reads the mailbox gets the account, so a longer lifetime (at most 30 days) must be chosen
- * explicitly.
+ * Anyone who reads the mailbox can take the account. A longer lifetime (at most 30 days) must therefore be
+ * requested explicitly.
  */
 export const INVITATION_TTL = 7 * DAY
 
@@ -31,7 +31,7 @@ const shared = {
 export const CreateInvitation = z
   .strictObject({
     delivery: oneOf(deliveries).describe(
-      '`mail`: the server sends the link, which verifies the address. `link`: the answer has the link.',
+      '`mail`: the server mails the link, and the use of the link verifies the address. `link`: the answer contains the link.',
     ),
     email: user.email.optional().describe('Address of the person; required with `mail`.'),
     roles: user.roles.default(['user']).describe('Names of the roles that the person gets.'),
@@ -75,9 +75,9 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user who was invited or has accepted. For a person without a user it is null until the person accepts, and for several people it is always null.',
+      'Id of the user who was invited or has accepted. Null until a person without a user accepts. Always null for an invitation for several people.',
     ),
-  email: user.email.nullable().describe('Address of the person; null for a link without one.'),
+  email: user.email.nullable().describe('Address of the person; null for a link that was made without an address.'),
   roles: user.roles,
   groups,
   max_uses: integer(1, 1000).describe('Number of people who may accept.'),
@@ -112,11 +112,11 @@ const InvitationAnswer = z.object(fields).meta({
 const invitation_url = z
   .string()
   .optional()
-  .describe('Link to give to the person; present for `link` and shown once.')
+  .describe('Link to give to the person. Only present if `delivery` is `link`, and only in this answer.')
 
 export const SentInvitation = z.object({ ...fields, invitation_url }).meta({
   id: 'SentInvitation',
-  description: 'An invitation; with `delivery: link` also its link.',
+  description: 'An invitation. If `delivery` is `link`, the answer has the link.',
   example: {
     ...shown,
     delivery: 'link',
@@ -152,7 +152,7 @@ const statusOf = ({ withdrawn_at, uses, max_uses, expires_at }: Invitation, now:
   return expires_at <= now ? 'expired' : 'pending'
 }
 
-/** Returns an invitation in the form of the admin API's answer; `now` (ms) decides its status. */
+/** Returns an invitation in the form of the admin API's answer. `now` (ms) decides the status. */
 export const invitationAnswer = (row: Invitation, now: number): z.output<typeof InvitationAnswer> => ({
   id: row.id,
   organization_id: row.organization_id,

@@ -83,11 +83,11 @@ export const judgeNew = async (
 }
 
 /**
- * Invites a person. A mailed link is made when the mail is sent. The link is never stored, so a copy of the
- * database does not let anyone accept the invitation.
+ * Invites a person. If the link is mailed, it is made when the mail is sent. The link is never stored, so
+ * nobody can accept the invitation with a copy of the database.
  *
- * @throws AppError as `judgeNew` does; 409 when a user has the address or the server cannot mail the link;
- * 422 with the problems; 429 for too many mails
+ * @throws AppError 409 when a user has the address, or when the server cannot mail the link; 422 with the
+ * problems; 429 for too many mails; the errors of `judgeNew`
  */
 export const createInvitation = (context: Core, input: CreateInvitation, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
@@ -169,17 +169,18 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
   `${config.url}${INVITATION_PATH}?token=${token}`
 
 /**
- * Mails an invitation again or returns its new link, and restarts its lifetime. The former link stops
- * working, because it may have reached the wrong person.
+ * Makes a new link for an invitation, mails or returns the link, and restarts the lifetime. The old link
+ * stops working, because it may have reached the wrong person.
  *
  * @throws AppError 403 when the caller lacks permissions that the invitation gives; 404 for an unknown
- * invitation; 409 when the invitation was accepted or withdrawn, when nobody could accept it, or when it
- * cannot be mailed; 429 for too many mails
+ * invitation; 409 when the invitation was accepted or withdrawn, when nobody could accept it, or when the
+ * server sends no mail; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
     const before = await getInvitation(tx, by.caller, id)
-    // The answer may contain the link. With the link, the caller could join the groups or become the user.
+    // The answer may contain the link. With this link, the caller could join the groups or sign in as the
+    // user.
     mayInviteInto(by.caller, before.groups)
     if (before.delivery === 'link' && before.user_id && !by.caller.permissions.has('users:update'))
       throw forbidden('A new link for a user needs the permission users:update.')
@@ -202,7 +203,7 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
  * Withdraws an invitation. Users that it created are kept.
  *
  * @throws AppError 403 when the invitation gives permissions that the caller lacks; 404 for an unknown
- * invitation; 409 when the invitation was accepted or withdrawn before
+ * invitation; 409 when the invitation was already accepted or withdrawn
  */
 export const withdrawInvitation = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {

@@ -8,7 +8,6 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Invitation = Tables['invitations']['$inferSelect']
 
-/** Stores a new invitation. */
 export const insertInvitation = async (tx: Transaction, invitation: Invitation): Promise<void> => {
   await tx.insert(tx.tables.invitations).values(invitation)
 }
@@ -20,14 +19,14 @@ const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t
 const isOpen = (tables: Tables, now: number) => and(hasUses(tables), gt(tables.invitations.expires_at, now))
 
 /**
- * Condition for invitations; with `organization_id`, only those of that organization. The table also has
- * registrations, which people begin themselves; the condition leaves them out.
+ * Condition for invitations. With `organization_id`, matches only invitations of that organization. The table
+ * also has registrations, which people begin themselves. The condition does not match registrations.
  */
 const matching = ({ invitations: t }: Tables, organization_id: OrganizationId | undefined) =>
   and(eq(t.is_registration, false), organization_id && eq(t.organization_id, organization_id))
 
 /**
- * Returns an invitation by id. A registration is not found. With `within`, the invitation must belong to that
+ * Returns an invitation by id, but no registration. With `within`, the invitation must belong to that
  * organization.
  */
 export const findInvitation = async (
@@ -57,7 +56,7 @@ export const findOpenInvitation = async (
   return found
 }
 
-/** Returns the invitation or registration of a link, even when it has expired or is used up. */
+/** Returns the invitation or registration of a link, even if it has expired or is used up. */
 export const findInvitationOfLink = async (
   q: Queries,
   link_hash: SecretHash,
@@ -122,7 +121,7 @@ export const endInvitation = async (tx: Transaction, id: InvitationId, now: numb
   return changed.length > 0
 }
 
-/** Lists the users who have accepted an invitation, the latest first, at most `limit`. */
+/** Lists up to `limit` users who have accepted an invitation. The latest acceptance comes first. */
 export const listAccepted = (q: Queries, id: InvitationId, limit: number) => {
   const { invitation_uses: t } = q.tables
   return q
@@ -148,7 +147,7 @@ export const listInvitations = (
     .limit(range.limit)
 }
 
-/** Counts the invitations of the list; 10,001 means more than 10,000. */
+/** Counts the invitations of the list. The result 10,001 means more than 10,000. */
 export const countInvitations = (
   q: Queries,
   organization_id: OrganizationId | undefined,

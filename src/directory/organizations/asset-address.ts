@@ -14,7 +14,7 @@ const address = /^\/assets\/organizations\/(org_[\w-]{1,64})\/([0-9a-f]{32})\.(p
 export const addressOf = (organization_id: string, hash: string, type: string): string =>
   `/assets/organizations/${organization_id}/${hash}.${type}`
 
-/** Parses the URL of an asset; undefined for any other text. */
+/** Parses the URL of an asset. Returns undefined for any other text. */
 export const readAddress = (
   text: string,
 ): { organization_id: string; hash: string; type: string } | undefined => {
@@ -22,5 +22,4 @@ export const readAddress = (
   return organization_id && hash && type ? { organization_id, hash, type } : undefined
 }
 
-/** True for the URL of an asset. */
 export const isAssetAddress = (text: string): boolean => address.test(text)

@@ -22,7 +22,6 @@ const selectAsset = prepared((q, { organization_assets: t }) =>
     ),
 )
 
-/** Reads an asset by its URL. */
 export const readAsset = async (q: Queries, address: string): Promise<Asset | undefined> => {
   const named = readAddress(address)
   return named && (await selectAsset(q, named))[0]
@@ -34,7 +33,7 @@ export const readAsset = async (q: Queries, address: string): Promise<Asset | un
  */
 export const findAsset = cached('organizations', readAsset, 200)
 
-/** Inserts assets; existing ones stay. */
+/** Inserts assets. Skips assets that are stored already. */
 export const insertAssets = async (tx: Transaction, assets: readonly Asset[]): Promise<void> => {
   if (assets.length === 0) return
   await tx
@@ -70,6 +69,5 @@ export const removeAssets = async (
   tx.changed('organizations')
 }
 
-/** Returns the URL of an asset. */
 export const assetAddress = ({ organization_id, hash, type }: Asset): string =>
   addressOf(organization_id, hash, type)

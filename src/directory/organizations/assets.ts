@@ -11,8 +11,8 @@ import type { Settings } from './schema.ts'
 import { readOrganization } from './store.ts'
 
 /**
- * Settings that are too large to be read with each organization. Their contents are stored by hash, and the
- * organization's settings contain only URLs.
+ * Settings that are too large to be read with each organization. The contents are stored separately, and the
+ * organization's settings contain only the URLs.
  */
 const KINDS = ['logo', 'logo_dark', 'custom_css'] as const
 type Kind = (typeof KINDS)[number]
@@ -29,8 +29,8 @@ const assetOf = (organization_id: OrganizationId, kind: Kind, value: string): As
 const addressesIn = (settings: Settings): string[] => KINDS.flatMap(kind => settings[kind] ?? [])
 
 /**
- * Separates assets from the settings to store. A setting may be sent back as its stored URL; any other URL is
- * a problem.
+ * Replaces the contents in sent settings by URLs, and returns the new assets. A caller may send the stored
+ * URL of a setting instead of its content. Any other URL is a problem.
  */
 export const takeAssets = (
   organization_id: OrganizationId,
@@ -53,8 +53,8 @@ export const takeAssets = (
 
 /**
  * Returns the URL to store for a picture or stylesheet, and the new asset if there is one. `value` is the
- * content, or the URL in `stored` that a caller sends back unchanged. Any other URL is a problem, because the
- * content at that URL may have been removed. The `field` of the problem is the kind.
+ * content, or the URL in `stored` if the caller sends this URL back. Any other URL is a problem, because the
+ * content at that URL may have been removed. The problem has the kind as its `field`.
  */
 export const takeAsset = (
   organization_id: OrganizationId,
@@ -78,7 +78,10 @@ export const removeUnusedAssets = async (tx: Transaction, organization_id: Organ
   await removeAssets(tx, organization_id, [...addressesIn(organization?.settings ?? {}), ...logos])
 }
 
-/** Returns the settings with contents in place of URLs, so that another instance can use them. */
+/**
+ * Returns the settings with the contents of assets in place of the URLs, so that another instance can import
+ * them.
+ */
 export const withContents = async (q: Queries, settings: Settings): Promise<Settings> => {
   const whole = { ...settings }
   for (const kind of KINDS) whole[kind] = (await contentOf(q, settings[kind])) ?? settings[kind]
@@ -94,7 +97,10 @@ export const contentOf = async (
   return asset?.type === 'css' ? asset.body.toString() : asset && pictureUri({ ...asset, bytes: asset.body })
 }
 
-/** Returns the response for the URL of an organization's asset; undefined when it does not exist. */
+/**
+ * Returns the response for the URL of an organization's asset. Returns undefined when the asset does not
+ * exist.
+ */
 export const organizationAsset = async ({ store }: Core, pathname: string): Promise<Response | undefined> => {
   const asset = isAssetAddress(pathname) ? await findAsset(store, pathname) : undefined
   return asset && assetAnswer(new Uint8Array(asset.body), asset.type as AssetType, SANDBOX_HEADERS)

@@ -13,11 +13,11 @@ import { searchableNames } from './user-attributes.ts'
 /** Maximum numbers of users and of new rows in one write of a rebuild. Other writes wait for this write. */
 const BATCH = { users: 100, rows: 1000 }
 /**
- * Maximum number of indexed items of a list. A definition allows the same number, but a list that is older
- * than its definition may have tens of thousands.
+ * Maximum number of indexed items of a list. A definition also allows this number, but a list that is older
+ * than its definition may have tens of thousands of items.
  */
 const ITEMS = 100
-/** Maximum number of rows in one statement; SQLite allows 32,766 parameters. */
+/** Maximum number of rows in one statement. SQLite allows 32,766 parameters. */
 const ROWS = 1000
 
 interface IndexedUser {
@@ -57,8 +57,8 @@ export const indexAttributes = async (
 }
 
 /**
- * Prefix of the ids of rows in `purges` that request a rebuild of an index. Every other row has the id of a
- * deleted object. Those ids contain no space, so they never equal the id of a request.
+ * Prefix of the ids of rows in `purges` that request a rebuild of an index. Every other row in `purges` has
+ * the id of a deleted object. Ids of objects contain no space, so they never equal the id of a request.
  */
 const REQUEST = 'attributes '
 
@@ -66,8 +66,8 @@ const REQUEST = 'attributes '
 type IndexRequest = Awaited<ReturnType<typeof beginPurge>>
 
 /**
- * Makes searches for attributes of the organization fail until {@link rebuildIndex} has finished. Ends the
- * runs of earlier requests. Returns the request for `rebuildIndex`.
+ * Requests a rebuild of the organization's index. Searches for attributes fail until {@link rebuildIndex} has
+ * finished. Ends the runs of earlier requests.
  */
 export const beginIndex = (tx: Transaction, id: OrganizationId, now: number): Promise<IndexRequest> =>
   beginPurge(tx, 'attribute_index', REQUEST + id, now)
@@ -89,8 +89,8 @@ const usersAfter = (q: Queries, organization_id: OrganizationId, name: string) =
 }
 
 /**
- * Returns the number of users that one write indexes. Their rows do not exceed the maximum, unless the first
- * user alone exceeds it.
+ * Returns the number of users that one write indexes. It is as large as the maximum number of rows allows,
+ * but at least one.
  */
 const fitting = (users: IndexedUser[], names: readonly string[]): number => {
   let rows = 0
@@ -103,9 +103,9 @@ const fitting = (users: IndexedUser[], names: readonly string[]): number => {
 
 /**
  * Rebuilds the index of an organization in writes of bounded size. A run ends early when the definitions
- * change again, because that change starts its own run. If each run indexed all users, an administrator who
- * keeps changing definitions would delay the purges of other organizations. When two runs of one request work
- * at once, the first to finish ends both.
+ * change again, because the new change starts its own run. If each run indexed all users, an administrator
+ * who keeps changing definitions would delay the purges of other organizations. If two runs of one request
+ * work at the same time, the first run that finishes ends the other.
  */
 export const rebuildIndex = async (context: Core, request: IndexRequest): Promise<void> => {
   const id = request.id.slice(REQUEST.length) as OrganizationId
@@ -128,7 +128,7 @@ export const rebuildIndex = async (context: Core, request: IndexRequest): Promis
 }
 
 /**
- * Refuses a search in an index that is being built, because an incomplete index would miss users.
+ * Refuses a search while the index is being built, because an incomplete index lacks users.
  *
  * @throws AppError 503 `temporarily_unavailable`
  */
@@ -145,7 +145,7 @@ export const requireIndex = async (
     throw retryLater('temporarily_unavailable', 'The attribute index is being built.', MINUTE)
 }
 
-/** Condition for an index row: it has this value of this attribute. */
+/** Condition: the index row has this value of this attribute. */
 export const isValue = ({ tables }: Queries, [name, value]: readonly [name: string, value: string]) => {
   const { user_attributes: t } = tables
   return and(eq(t.name, name), eq(t.value_hash, hashOf(value)))

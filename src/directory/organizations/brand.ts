@@ -6,8 +6,8 @@ import type { Organization } from './store.ts'
 
 /**
  * Returns the brand of an organization. The accent colour overrides the theme, because organizations that
- * share a theme may want different colours. The custom CSS overrides both, so that an organization can change
- * everything.
+ * share a theme may want different colours. The custom CSS overrides the theme and the accent colour, so that
+ * an organization can change everything.
  */
 export const brandOf = (
   { themes }: Core,

@@ -31,7 +31,7 @@ const admittedDocuments = (settings: Policies): readonly string[] | 'any' => {
 }
 
 /**
- * True when the organization allows the client; always true for a client that an administrator registered.
+ * True when the organization allows the client. Always true for a client that an administrator registered.
  */
 export const letsIn = (organization: Pick<Organization, 'settings'>, client: Origin): boolean => {
   if (!isDynamic(client)) return true
@@ -44,7 +44,7 @@ export const letsIn = (organization: Pick<Organization, 'settings'>, client: Ori
   return prefixes.includes(client_id.slice(0, 4))
 }
 
-/** Returns filters for the sessions that end because the settings have changed. */
+/** Returns filters for the sessions that the change of the settings ends. */
 const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
   const remaining: readonly string[] = admitted[now.client_registration]
   const prefixes = admitted[old.client_registration].filter(prefix => !remaining.includes(prefix))
@@ -62,8 +62,8 @@ const keptOut = (old: Policies, now: Policies): SessionFilter[] => {
 
 /**
  * Ends the sessions of clients that the changed settings no longer allow, in writes of bounded size. Requests
- * of these clients are refused as soon as the change is stored. The sessions must end too. Otherwise they
- * would work again if a later change allowed the clients.
+ * of these clients are refused as soon as the change is stored. The sessions must end too, because they would
+ * work again if a later change allowed the clients.
  */
 export const endKeptOut = async (
   context: Core,

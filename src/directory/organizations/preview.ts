@@ -10,7 +10,7 @@ import { brandOf } from './brand.ts'
 import { Settings, writable } from './schema.ts'
 import type { Organization } from './store.ts'
 
-/** Binds the sealed text to its purpose. */
+/** Label that binds the sealed text to its purpose. */
 const LABEL = 'looks'
 /** Milliseconds for which a preview can be shown. The console posts the preview into a frame at once. */
 const LIFETIME = MINUTE
@@ -33,7 +33,7 @@ export const PreviewLooks = z
   })
   .meta({
     id: 'PreviewLooks',
-    description: 'An appearance that is not saved; fields that are left out have their stored values.',
+    description: 'An appearance that is not saved. Missing fields have their stored values.',
     example: { settings: { accent_color: '#2b50d8' } },
   })
 type PreviewLooks = z.output<typeof PreviewLooks>
@@ -48,12 +48,13 @@ export const LooksPreview = z
     example: { looks: 'q3l5Xc0e9Rr' },
   })
 
-/** Returns a URL for a stylesheet: the URL of the stored one, or a data URI for new CSS. */
+/** Returns the URL of a stylesheet. For new CSS this is a data URI. */
 const sheetOf = (css: string): string =>
   isAssetAddress(css) ? css : `data:text/css;base64,${Buffer.from(css).toBase64()}`
 
 /**
- * Seals an appearance that is not saved. Any copy of the server can show it, and no copy has to store it.
+ * Seals an appearance that is not saved. Every process of the server can show the sealed appearance, and none
+ * has to store it.
  *
  * @throws AppError 422 when a setting is the URL of a picture or stylesheet other than the stored one
  */

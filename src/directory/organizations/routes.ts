@@ -81,7 +81,7 @@ export const organizationRoutes = (context: Context): AdminRoute[] => [
     method: 'PUT',
     path: '/organizations/:org_id',
     permission: 'organizations:update',
-    summary: 'Change the given fields of an organization; settings merge by key, and null resets a setting',
+    summary: 'Change the given fields of an organization; other settings stay, and null resets a setting',
     body: UpdateOrganization,
     status: 200,
     answer: OrganizationAnswer,

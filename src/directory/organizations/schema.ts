@@ -25,14 +25,14 @@ import type { Tables } from '#src/storage/tables.ts'
 import { isAssetAddress, STYLE_LIMIT } from './asset-address.ts'
 import { UserAttributes } from './user-attributes-schema.ts'
 
-/** Refused slugs: words of the server's paths. In a URL, such a slug would look like one of these paths. */
+/** Refused slugs. A URL with such a slug would look like one of the server's own paths. */
 const reserved = new Set(['admin', 'api', 'oauth', 'saml', 'account'])
 
 const slug = z
   .string('A slug of 3 to 64 characters.')
   .regex(
     /^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/,
-    '3 to 64 lower-case letters, digits and hyphens, with no leading or trailing hyphen.',
+    '3 to 64 lower-case letters, digits and hyphens, without a hyphen at the beginning or end.',
   )
   .refine(text => !reserved.has(text) && !looksLikeId(text), 'This slug is reserved.')
 
@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// At least 5 minutes, enough to fill in a form. At most 365 days, because a cookie lasts at most 400 days.
+// At least 5 minutes to fill in a form. At most 365 days, because a cookie lasts at most 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -67,7 +67,7 @@ const faults: Record<PictureFault, string> = {
   pixels: `The picture exceeds ${PIXEL_LIMIT} pixels in width or height.`,
 }
 
-/** A picture as a data URI, or the URL of the stored one. */
+/** A picture as a data URI, or the URL of the stored picture. */
 export const picture = z.string(PICTURE).superRefine((text, issues) => {
   const read = isAssetAddress(text) || readPicture(text)
   if (typeof read === 'string') issues.addIssue({ code: 'custom', message: faults[read] })
@@ -139,7 +139,7 @@ const PasswordPolicy = z
   )
   .meta({ id: 'PasswordPolicy', description: 'Rules of new passwords.' })
 
-/** Partial settings, as stored and as sent. In a PUT, null resets a setting to its default. */
+/** Settings as they are stored or sent. In a PUT, null resets a setting to its default. */
 export const Settings = z
   .strictObject(
     {
@@ -152,13 +152,13 @@ export const Settings = z
         'Whether every login needs a passkey, either as the only factor or after another sign-in method. An authenticator app is not enough. Needs https and a host name.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
-        'Users who may sign in with a code by mail, which is one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
+        'Users who may sign in with a code by mail. The code counts as one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
         'Days for which users may have a browser remembered, 1 to 30; without this setting no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. The second factor is still asked for after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions beyond `profile:*`, in the console, and for changes of the account. Removing the setting forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
-      /** Large settings are stored apart from the others (assets.ts); answers contain their URLs. */
+      /** The pictures and the CSS are stored separately (assets.ts). Answers contain their URLs. */
       logo: nullable(picture).describe(`${PICTURE} Answers contain its URL.`),
       logo_dark: nullable(picture).describe(`The logo on dark pages. ${PICTURE}`),
       accent_color: nullable(color).describe('Colour of buttons and links, such as `#2b50d8`.'),
@@ -177,23 +177,23 @@ export const Settings = z
         'E-mail domains whose users sign in to this organization. A domain belongs to one organization at most. Only callers of the default organization can change the list.',
       ),
       step_up: nullable(oneOf(['all'])).describe(
-        'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These are calls whose harm would last, such as most deletions, new client or webhook secrets, and changes of webhooks. `all`: every application; by default only the console. `x-max-authentication-age` in the OpenAPI document marks these calls.',
+        'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These calls could do lasting harm, such as most deletions, new client or webhook secrets, and changes of webhooks. `x-max-authentication-age` in the OpenAPI document marks these calls. `all`: every application; default: only the console.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
         'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may sign in users of the organization; `initial_access_token`: only those that registered with an initial access token of the organization; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`open`: applications that registered themselves (RFC 7591) may sign in users of the organization; `initial_access_token`: only applications that registered with an initial access token of the organization may; default: `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
-        '`any`: applications whose client_id is the URL of their metadata document may sign in users of the organization; `allowlist`: only those of `allowed_metadata_documents`; default `off`. A narrower value ends the sessions of the applications that it excludes.',
+        '`any`: applications whose client_id is the URL of their metadata document may sign in users of the organization; `allowlist`: only applications in `allowed_metadata_documents` may; default: `off`. A narrower value ends the sessions of the applications that it excludes.',
       ),
       allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
-        'URLs of metadata documents that the policy `allowlist` allows, compared exactly; by default those of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
+        'URLs of metadata documents that the policy `allowlist` allows. URLs are compared exactly. Default: the documents of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
       ),
       blocked_clients: nullable(set(line(MAX_DOCUMENT_ID, 1), 1000)).describe(
-        'Ids of blocked applications; only applications that no administrator registered can be blocked. Adding an id ends the sessions of its application.',
+        'Ids of blocked applications. Applications that an administrator registered cannot be blocked. Adding an id ends the sessions of its application.',
       ),
       user_attributes: nullable(UserAttributes).describe(
         'Attributes that users of the organization may have, in the order of the account pages. A PUT replaces the whole list.',
@@ -216,7 +216,7 @@ export interface PasswordPolicy {
   require_lowercase: boolean
   require_digit: boolean
   require_special: boolean
-  /** Refuses common passwords; applies to passwords that users choose. */
+  /** Whether common passwords are refused when users choose a password. */
   refuse_common: boolean
   max_age_days?: number | undefined
 }
@@ -275,7 +275,6 @@ const ListedOrganization = OrganizationAnswer.extend({ user_count: count.describ
 
 type Row = Tables['organizations']['$inferSelect']
 
-/** Returns an organization in the form of the admin API's answer. */
 export const organizationAnswer = (organization: Row): z.output<typeof OrganizationAnswer> => ({
   id: organization.id,
   name: organization.name,

@@ -58,7 +58,7 @@ export const getOrganization = async (
   return organization
 }
 
-/** Merges two objects by key, so that callers send only what they change; null removes a key. */
+/** Merges two objects by key, so that callers send only the keys that they change. Null removes a key. */
 const merge = <T extends object>(stored: T, change: T): T =>
   Object.fromEntries(
     Object.entries({ ...stored, ...change }).filter(([, value]) => value !== null && value !== undefined),
@@ -79,7 +79,7 @@ const searchableIn = ({ user_attributes }: Settings) => searchableNames(definiti
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 
-/** Returns a problem if policy `domains` lacks `allowed_domains`, or if a new policy lacks a mail server. */
+/** Returns a problem if `domains` lacks `allowed_domains`, or if a new policy needs a missing mail server. */
 const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
   const refuse = (message: string): Detail[] => [
     { field: 'settings.registration', code: 'not_allowed', message },
@@ -92,7 +92,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     : refuse('Registration needs a mail server: set smtp_url and mail_from.')
 }
 
-/** Returns a problem when the change turns on codes by mail but the server sends no mail. */
+/** Returns a problem if the change turns on codes by mail and the server sends no mail. */
 const emailCodeProblems = (
   { mail }: Pick<Core, 'mail'>,
   { email_code = 'off' }: Settings,
@@ -109,8 +109,8 @@ const emailCodeProblems = (
       ]
 
 /**
- * Returns a problem for each setting that requires passkeys, if browsers offer no passkeys at the server's
- * URL. Such a setting would lock everyone out.
+ * If browsers offer no passkeys at the server's URL, returns a problem for each setting that requires
+ * passkeys. Such a setting would lock everyone out.
  */
 const passkeyProblems = (
   { config }: Pick<Core, 'config'>,
@@ -127,16 +127,16 @@ const passkeyProblems = (
         message: 'Passkeys need an https URL with a host name, or localhost.',
       }))
 
-/** Forgets the remembered browsers of an organization in writes of bounded size. */
+/** Removes the remembered browsers of an organization, in writes of bounded size. */
 const forgetBrowsers = async ({ store }: Core, id: OrganizationId): Promise<void> => {
   const forgetSome = () => store.write(tx => removeRememberedOf(tx, id, DELETE_BATCH))
   while ((await forgetSome()) === DELETE_BATCH) await store.drained()
 }
 
 /**
- * Forgets browsers that are still stored although `remember_browser_days` was removed. Browsers remain when
- * the process ended during the removal, or when a login in progress added one. They are forgotten before the
- * setting is set again. Otherwise users would need no second factor in them.
+ * Removes remembered browsers that are still stored although `remember_browser_days` was removed. Such
+ * browsers remain if the process ended during the removal, or if a login in progress added a browser. They
+ * are removed before the setting is set again, because otherwise users would need no second factor in them.
  */
 const forgetLeftBrowsers = async (
   context: Core,
@@ -151,7 +151,7 @@ const forgetLeftBrowsers = async (
 
 const SLUG_TAKEN = 'This slug is taken, or reserved by the operator.'
 
-/** Creates an organization with the built-in roles `admin` and `user`, and a new id unless one is passed. */
+/** Creates an organization with the roles `admin` and `user`. The id is `input.id`, otherwise a new one. */
 export const createOrganization = (
   context: Core,
   input: CreateOrganization & { id?: OrganizationId },
@@ -193,10 +193,10 @@ export const createOrganization = (
   })
 
 /**
- * Returns the organization before the change, the settings after it, the names of the changed fields, and the
- * problems of the change.
+ * Returns the organization before the change, the settings after the change, the names of the changed fields,
+ * and the problems of the change.
  *
- * @throws AppError 403 when a caller of a tenant changes login domains, and what `getOrganization` throws
+ * @throws AppError 403 when a caller of a tenant changes login domains; the errors of `getOrganization`
  */
 export const judgeChange = async (
   context: Pick<Core, 'mail' | 'config'>,
@@ -213,8 +213,8 @@ export const judgeChange = async (
   )
   const settings = mergeSettings(organization.settings, given.settings)
   const moved = !Bun.deepEquals(loginDomainsIn(settings), loginDomainsIn(organization.settings))
-  // A tenant could claim the domain of another organization, whose users would then get the tenant's login
-  // page.
+  // A tenant could claim the domain of another organization. The users of that organization would then get
+  // the tenant's login page.
   if (moved && within(by.caller))
     throw forbidden('Only administrators of the default organization can set login domains.')
   const fields = changedFields(organizationItem(organization), { ...change, settings })
@@ -228,15 +228,15 @@ export const judgeChange = async (
       ...readOnlyProblems(fields, writable),
       ...problems,
       ...registrationProblems(context, organization.settings, settings),
-      // Only the sent settings are checked. After a change of the server's URL, a check of stored settings
-      // that require passkeys would block changes of other settings.
+      // Only sent settings are checked. Stored settings may require passkeys that browsers no longer offer
+      // since the server's URL has changed. A check would then block changes of other settings.
       ...passkeyProblems(context, change.settings ?? {}),
       ...emailCodeProblems(context, settings, organization.settings),
     ],
   }
 }
 
-/** Changes an organization. `settings` and its `password_policy` merge by key. */
+/** Changes an organization. Keys of `settings` and of `password_policy` that are not sent stay unchanged. */
 export const updateOrganization = async (
   context: Core,
   reference: string,
@@ -250,8 +250,8 @@ export const updateOrganization = async (
     throwProblems(problems)
     if (fields.length === 0) return { before: organization, organization, request: undefined }
     const { name = organization.name, slug = organization.slug } = change
-    // `outbound_allow` names this slug. A tenant that takes the slug could call hosts that are not meant for
-    // it.
+    // `outbound_allow` names this slug. A tenant that takes the slug could call hosts that the operator did
+    // not allow for this tenant.
     if (fields.includes('slug') && within(by.caller) && isSlugNamed(context.config, slug))
       throw valueTaken('slug', SLUG_TAKEN)
     const { display_name = organization.display_name } = change
@@ -282,7 +282,7 @@ export const updateOrganization = async (
   return organization
 }
 
-/** Deletes an organization. No read finds it from then on. Its other rows are removed later (`purge`). */
+/** Deletes an organization. Reads no longer find it. Its users and other rows are removed later (`purge`). */
 export const deleteOrganization = (context: Core, reference: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
@@ -292,7 +292,8 @@ export const deleteOrganization = (context: Core, reference: string, by: Changed
     await recordChange(context, tx, by, {
       type: 'organization.deleted',
       target_id: id,
-      // The events of the deleted organization are deleted too, so this event belongs to the default one.
+      // The events of the deleted organization are deleted too, so this event belongs to the default
+      // organization.
       organization_id: DEFAULT_ORGANIZATION,
       metadata: { name, slug },
     })

@@ -7,9 +7,9 @@ import type { PasswordPolicy, Settings } from './schema.ts'
 import { definitionsOf } from './user-attributes.ts'
 
 /**
- * Minimum lengths of the preset `nist`: for a password that is the only factor, and for a user with a second
- * factor. The preset also refuses common passwords, and has no rules of composition or ageing:
- * https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
+ * Minimum password lengths of the preset `nist`: for users with one factor, and for users with a second
+ * factor. The preset also refuses common passwords. It does not require kinds of characters, and passwords do
+ * not expire: https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 
@@ -33,8 +33,8 @@ const passwordPolicyOf = (policy: Settings['password_policy'], hasFactor: boolea
 }
 
 /**
- * Returns the settings with all defaults: `session_ttl` in ms, domains in canonical form. A setting is off by
- * default if it admits more people or applications, or makes a login weaker.
+ * Returns the settings with all defaults. `session_ttl` is in ms, and domains are in canonical form. A
+ * setting is off by default if it admits more people or applications, or if it makes a login weaker.
  */
 export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSelect'], 'settings'>) => {
   const {
@@ -100,8 +100,8 @@ export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSel
 const RECORDED_BYTES = 4096
 
 /**
- * Returns the settings for the metadata of an event. A setting larger than `RECORDED_BYTES` is replaced by
- * its size and hash, so that a change can still be seen.
+ * Returns the settings for the metadata of an event. The size and hash of a setting replace its value if the
+ * value is larger than `RECORDED_BYTES`. The event thus still shows that the setting has changed.
  */
 export const recordedSettings = (settings: Settings): Record<string, unknown> =>
   Object.fromEntries(

@@ -33,7 +33,7 @@ export const readOrganization = async (q: Queries, id: string): Promise<Organiza
 export const readOrganizationBySlug = async (q: Queries, slug: string): Promise<Organization | undefined> =>
   (await selectBySlug(q, { slug }))[0]
 
-/** Returns an organization, cached until a commit changes organizations; its `user_count` may be outdated. */
+/** Returns an organization, cached until a commit changes organizations. Its `user_count` may be outdated. */
 export const findOrganization = cached('organizations', readOrganization)
 /** Returns an organization by slug, cached until a commit changes organizations. */
 export const findOrganizationBySlug = cached('organizations', readOrganizationBySlug)
@@ -54,7 +54,7 @@ export const findOrganizationByDomain = cached(
 
 const anyTenant = cached('organizations', async q => (await countAll(q, 'organizations')) > 1)
 
-/** True when there is an organization besides the default one. */
+/** True when an organization other than the default organization exists. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
 /** Maximum number of values that `readPolicy` compares. */
@@ -86,8 +86,8 @@ const anyPolicy = cached('organizations', readPolicy)
 const REGISTRATION = 'client_registration'
 
 /**
- * True when at least one organization allows clients that register themselves; with `policy`, when at least
- * one organization has this policy.
+ * True when at least one organization allows clients that register themselves. With `policy`, true when at
+ * least one organization has this policy.
  */
 export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boolean> =>
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
@@ -165,7 +165,7 @@ export const replaceLoginDomains = async (
 }
 
 /**
- * Removes an organization and those of its parts that have few rows. Other rows are removed later in batches.
+ * Removes an organization and its rows in small tables. Rows in large tables are removed later, in batches.
  */
 export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
   const { organizations } = tx.tables
@@ -181,7 +181,7 @@ const contains = ({ organizations }: Tables, search: string | undefined) =>
 
 /**
  * Returns a page of organizations whose name, slug or display name contains `search`, in the order of
- * creation. Administrators know a tenant by any of the three.
+ * creation.
  */
 export const listOrganizations = (q: Queries, search: string | undefined, range: Range) => {
   const { organizations } = q.tables
@@ -194,7 +194,7 @@ export const listOrganizations = (q: Queries, search: string | undefined, range:
     .limit(range.limit)
 }
 
-/** Counts the organizations that match `search`; 10,001 means more than 10,000. */
+/** Counts the organizations that match `search`. The result 10,001 means more than 10,000. */
 export const countOrganizations = (q: Queries, search: string): Promise<number> => {
   const { organizations } = q.tables
   return q.$count(

@@ -11,7 +11,10 @@ const MAX_ATTRIBUTES = 50
 const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 
-/** Rules of a definition: the field, whether the definition breaks the rule, and the message. */
+/**
+ * Returns the rules of a definition. Each rule has its field, true if the definition breaks the rule, and the
+ * message.
+ */
 const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
   [
     [
@@ -32,7 +35,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'required',
       required && editable !== 'user',
-      'Users are asked for a required attribute, so editable must be user.',
+      'Users are asked for a required attribute, so set `editable` to `user`.',
     ],
     [
       'searchable',
@@ -71,12 +74,12 @@ const UserAttributeSchema = z
       visible: oneOf(attributeReaders)
         .optional()
         .describe(
-          '`administrator`: administrators see the value; `user`: the user too; `nobody`: the value appears only in claims. Users who download their own data get every value.',
+          '`administrator`: administrators see the value; `user`: administrators and the user see the value; `nobody`: the value appears only in claims. Users who download their own data get every value.',
         ),
       editable: oneOf(attributeReaders)
         .optional()
         .describe(
-          '`administrator`: administrators change the value; `user`: the user too; `nobody`: only the seed file.',
+          '`administrator`: administrators change the value; `user`: administrators and the user change the value; `nobody`: only the seed file changes the value.',
         ),
     },
     'The definition of an attribute.',

@@ -4,8 +4,8 @@ export const attributeTypes = ['string', 'integer', 'number', 'boolean', 'array'
 export const attributeReaders = ['administrator', 'user', 'nobody'] as const
 
 /**
- * A definition with its defaults. Its rules are in user-attributes-schema.ts, which is not loaded when the
- * server starts.
+ * A definition with its defaults. The rules of definitions are in user-attributes-schema.ts, because the
+ * start of the server does not load that file.
  */
 export type UserAttribute = {
   name: string
@@ -22,8 +22,8 @@ type Given = Pick<UserAttribute, 'name' | 'label' | 'type'> & {
 }
 
 /**
- * Fills in the defaults of a definition. By default only administrators see and edit a value, so that a field
- * that was left out never shows a value to users.
+ * Fills in the defaults of a definition. By default only administrators see and edit a value. A missing
+ * `visible` thus never shows a value to users.
  */
 export const withDefaults = ({
   required = false,

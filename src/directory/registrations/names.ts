@@ -45,16 +45,16 @@ const LOOK_ALIKES: [RegExp, string][] = [
 ]
 
 /**
- * Returns a form in which names that look alike are equal, like the skeleton of
- * [UTS 39](https://www.unicode.org/reports/tr39/#Confusable_Detection). Letters of other scripts need no
- * rule, because user names are ASCII.
+ * Returns the same text for names that look alike. The skeleton of [UTS
+ * 39](https://www.unicode.org/reports/tr39/#Confusable_Detection) is similar. Letters of other scripts need
+ * no rule, because user names are ASCII.
  */
 const skeleton = (name: string): string =>
   LOOK_ALIKES.reduce((text, [pattern, by]) => text.replace(pattern, by), name.toLowerCase())
 
 const reserved = new Set(RESERVED.map(skeleton))
 
-/** True for a name that looks like a reserved one, or like one of `others`. */
+/** True for a name that looks like a reserved name, or like one of `others`. */
 export const looksTaken = (name: string, others: readonly string[]): boolean => {
   const look = skeleton(name)
   return reserved.has(look) || others.some(other => skeleton(other) === look)

@@ -67,9 +67,9 @@ export const recordRegistration = async (
 }
 
 /**
- * Approves a user who waits, by enabling the user.
+ * Approves a user who waits for approval, by enabling the user.
  *
- * @throws AppError 404 for a user who does not wait, and what `updateUser` throws
+ * @throws AppError 404 when the user does not wait; the errors of `updateUser`
  */
 export const approveRegistration = (context: Core, id: string, by: UserChangedBy): Promise<UserWithRoles> =>
   updateUser(context, id, { enabled: true }, by, async (tx, user, changed) => {

@@ -39,7 +39,7 @@ export const listWaiting = (q: Queries, organization_id: OrganizationId | undefi
     .limit(range.limit)
 }
 
-/** Counts the users who wait for approval; 10,001 means more than 10,000. */
+/** Counts the users who wait for approval. The result 10,001 means more than 10,000. */
 export const countWaiting = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { waiting_users: t, users } = q.tables
   const { joined, where } = waiting(q, organization_id)

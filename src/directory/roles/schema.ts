@@ -17,7 +17,7 @@ import { permissions } from '#src/lib/permission.ts'
 import { iso } from '#src/lib/text.ts'
 import type { Role as Row } from './store.ts'
 
-/** Applications, mappings and seed files name the role, so the name is fixed. */
+/** The name is fixed, because applications, mappings and seed files contain it. */
 const name = line(128, 1).describe('Unique in the organization. It cannot be changed.')
 const description = lines(1000).describe('Shown to administrators.')
 const PERMISSIONS = 'Permissions that the role grants.'
@@ -36,7 +36,7 @@ export const CreateRole = z
   .meta({ id: 'CreateRole', description: 'A new role.', example: editor })
 export type CreateRole = z.output<typeof CreateRole>
 
-/** `*` is accepted, so that a PUT may send back the built-in role `admin` as it was read. */
+/** The schema accepts `*`, so that a PUT may send back the unchanged built-in role `admin`. */
 export const writable = {
   description,
   permissions: set(
@@ -86,7 +86,6 @@ export const RoleAnswer = z
     },
   })
 
-/** Returns a role in the form of the admin API's answer. */
 export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   id: role.id,
   name: role.name,

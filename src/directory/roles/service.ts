@@ -30,7 +30,7 @@ export const getRole = async (q: Queries, caller: Caller, id: string): Promise<R
 }
 
 /**
- * Returns the organization and problems of a new role.
+ * Returns the organization and the problems of a new role.
  *
  * @throws AppError 403 for permissions that the caller lacks, 422 for an unknown organization
  */
@@ -44,7 +44,7 @@ export const judgeNew = async (
   return { organization_id: id, problems: [] }
 }
 
-/** Creates a role, with a new id unless one is passed. */
+/** Creates a role. The id is `input.id`, otherwise a new one. */
 export const createRole = (
   context: Core,
   input: CreateRole & { id?: RoleId },
@@ -86,8 +86,8 @@ const wildcardProblems = (changed: string[], { permissions }: UpdateRole): Detai
 /**
  * Returns the role before the change, the names of the changed fields, and the problems of the change.
  *
- * @throws AppError 403 when the role has or would get permissions that the caller lacks, 404 when it is
- * unknown or of another organization
+ * @throws AppError 403 when the caller lacks permissions that the role has before or after the change; 404
+ * when the role is unknown or of another organization
  */
 export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by: ChangedBy) => {
   const role = await getRole(q, by.caller, id)
@@ -104,8 +104,7 @@ export const judgeChange = async (q: Queries, id: string, change: UpdateRole, by
 /**
  * Changes the given fields.
  *
- * @throws AppError 409 for a built-in role, 422 with the problems of the change, and what `judgeChange`
- * throws
+ * @throws AppError 409 for a built-in role; 422 with the problems of the change; the errors of `judgeChange`
  */
 export const updateRole = (context: Core, id: string, change: UpdateRole, by: ChangedBy): Promise<Role> =>
   writeAs(context, by.caller, async tx => {
@@ -127,7 +126,7 @@ export const updateRole = (context: Core, id: string, change: UpdateRole, by: Ch
     return changed
   })
 
-/** Deletes a role. Users and groups lose it at once. */
+/** Deletes a role. Its users and groups lose the role at once. */
 export const deleteRole = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)

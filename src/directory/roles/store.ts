@@ -39,8 +39,8 @@ const selectAdminsOfGroups = preparedForStart(
 )
 
 /**
- * Counts the users who hold the role `admin` of the default organization, directly or through a group.
- * Returns 2 for two or more.
+ * Counts the users who hold the role `admin` of the default organization, directly or through a group. The
+ * result is at most 2.
  */
 export const countAdmins = async (q: Queries): Promise<number> => {
   const [direct, inherited] = await Promise.all([selectAdmins(q, {}), selectAdminsOfGroups(q, {})])
@@ -113,8 +113,8 @@ export const saveRole = async (
 }
 
 /**
- * Removes a role and its assignments to groups. Its assignments to users have no effect from then on, and are
- * removed later, in batches.
+ * Removes a role and its assignments to groups. Its assignments to users have no effect any more, and are
+ * removed later in batches.
  */
 export const removeRole = async (tx: Transaction, id: RoleId, now: number): Promise<void> => {
   const { roles } = tx.tables
@@ -150,7 +150,10 @@ export const listRoles = (q: Queries, filter: RoleFilter, range: Range): Promise
     .limit(range.limit)
 }
 
-/** Counts the roles that match a filter; 10,001 means more than 10,000. Reads only the index of names. */
+/**
+ * Counts the roles that match a filter. The result 10,001 means more than 10,000. Reads only the index of
+ * names.
+ */
 export const countRoles = (q: Queries, filter: RoleFilter): Promise<number> => {
   const { roles } = q.tables
   const found = q.select({ name: roles.name }).from(roles).where(matching(q, filter))

@@ -83,7 +83,7 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
     method: 'DELETE',
     path: '/sessions/:session_id',
     permission: 'sessions:revoke',
-    summary: 'Revoke a session: Gatehouse refuses its tokens at once, and the login that it came from ends',
+    summary: 'Revoke a session and end its login; Gatehouse refuses the tokens of the session at once',
     status: 204,
     errors: [404],
     handle: ({ caller, params, client_info }) =>

@@ -1,8 +1,7 @@
 /**
  * Accepts any Microsoft account. With the `issuer` of a tenant, only accounts of that tenant are accepted.
- * Microsoft does not verify addresses (administrators of a tenant can set `email`), so no claim is used for
- * `email_verified`.
- * https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
+ * Administrators of a tenant can set `email`, and Microsoft does not verify it. No claim is therefore used
+ * for `email_verified`. https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
  */
 export const microsoft = {
   settings: { issuer: 'https://login.microsoftonline.com/common/v2.0' },
