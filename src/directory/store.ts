@@ -61,7 +61,7 @@ export const afterChange = async (
 
 export type Order = 'asc' | 'desc'
 
-/** A page of a list, ordered by creation, then by id. */
+/** A page of a list. The list is sorted by the time of creation, and by id within a millisecond. */
 export interface Range {
   order: Order
   after: Keyset | undefined
@@ -69,7 +69,8 @@ export interface Range {
 }
 
 /**
- * Order terms of a list: by creation, then by id, so that objects of the same millisecond keep their order.
+ * Order terms of a list: the time of creation, then the id. The id keeps the order of objects that were
+ * created in the same millisecond.
  */
 export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] =>
   [created_at, id].map(order === 'asc' ? asc : desc)

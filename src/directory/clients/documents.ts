@@ -24,7 +24,7 @@ const MAX_BYTES = 5 * 1024
  * @param asked the user for whose login the document is read, the organization of the login, and the stored
  * client (undefined if none is stored)
  * @throws AppError for a client without a copy: 429 `rate_limited` when too many documents were read for the
- * user or from the origin; 503 `temporarily_unavailable` while too many are being read
+ * user or from the origin; 503 `temporarily_unavailable` while too many documents are being read
  */
 export const findDocument = async (
   context: Core,

@@ -66,7 +66,7 @@ export const noteDocument = async (
  * more.
  *
  * @param organization the organization of the client's code or refresh token
- * @throws AppError when too many documents are being read, as `findJson` does
+ * @throws AppError when too many documents are being read; see `findJson`
  */
 export const rereadClient = async (
   context: Core,
@@ -80,11 +80,11 @@ export const rereadClient = async (
 }
 
 /**
- * Removes about `limit` rows: first the consents and pending requests of those unused clients that a user had
- * allowed, then all unused clients. Returns the number of removed rows. Records `client.forgotten` for each
- * removed client that had a consent. Other clients get no event, because strangers could fill the log with
- * registrations. A later purge must not remove these rows. A public client that registers again gets the same
- * id, so the purge would remove its new consents.
+ * Removes unused clients. If a user had allowed a client, its consents and pending requests are removed
+ * first. Removes about `limit` rows, and returns the number of removed rows. Records `client.forgotten` for
+ * each removed client that had a consent. Other clients get no event, because strangers could fill the log
+ * with registrations. A later purge must not remove these rows. A public client that registers again gets the
+ * same id, so the purge would remove its new consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const unused = await listUnusedClients(tx, context.clock.now(), limit)

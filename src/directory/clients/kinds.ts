@@ -11,7 +11,7 @@ export const clientKinds = {
 
 export type Kind = keyof typeof clientKinds
 
-/** Origins of the http and https URIs, each once. */
+/** Returns the origins of the http and https URIs, without duplicates. */
 const originsOf = (uris: string[]): string[] => {
   const urls = uris.flatMap(uri => URL.parse(uri) ?? [])
   return [...new Set(urls.flatMap(({ protocol, origin }) => (/^https?:$/.test(protocol) ? origin : [])))]

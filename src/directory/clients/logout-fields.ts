@@ -20,7 +20,9 @@ export const logoutFields = {
   backchannel_logout_session_required: flag.describe(
     'Whether the application needs `sid` in logout tokens. All logout tokens have it.',
   ),
-  backchannel_logout_on_expiry: flag.describe('Whether sessions that expire are reported too.'),
+  backchannel_logout_on_expiry: flag.describe(
+    'Whether Gatehouse also sends a logout token for a session that expires.',
+  ),
 }
 
 export const logoutDefaults = {

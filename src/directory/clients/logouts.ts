@@ -17,7 +17,7 @@ const LogoutItem = z
     status: z
       .enum(['waiting', 'delivered', 'failed'])
       .describe(
-        '`failed`: the application refused the logout token (status 400), the logout was not delivered within two days, or the client lost its `backchannel_logout_uri`.',
+        '`failed`: the application refused the logout token (status 400), the logout was not delivered within two days, or `backchannel_logout_uri` was removed from the client.',
       ),
     attempts: z.int().describe('Number of attempts so far.'),
     failure: z

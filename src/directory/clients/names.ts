@@ -9,8 +9,8 @@ import { cached } from '#src/storage/cache.ts'
 import { type Client, listClientNames } from './store.ts'
 
 /**
- * Returns the name of a client for a page or mail other than the consent page. Nobody has checked the name of
- * a dynamic client, so the host of its metadata document or redirect URI is shown instead.
+ * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
+ * is unchecked, so the host of its metadata document or redirect URI is shown.
  */
 export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
   if (!isDynamic(client)) return client.name || client.client_id
@@ -18,8 +18,8 @@ export const checkedName = (client: Client, redirect_uri = client.redirect_uris[
 }
 
 /**
- * Letters and the digits 0 and 1, each with the Latin letter that it resembles in common fonts:
- * https://www.unicode.org/reports/tr39/#Confusable_Detection
+ * Letters and the digits 0 and 1 (`others`), and the Latin letters that they resemble in common fonts
+ * (`latin`): https://www.unicode.org/reports/tr39/#Confusable_Detection
  */
 const [others, latin] = ['01iаеорсухіјѕһԁԛԝкмтвнαβεικνορτυχ', 'ollaeopcyxljshdqwkmtbhabelkvoptux']
 
@@ -33,7 +33,7 @@ const lookOf = (name: string): string =>
     .replace(/[\p{M}\p{C}\p{Z}\p{P}\p{S}\p{Default_Ignorable_Code_Point}]/gu, '')
     .replace(/./gu, letter => latin?.[others?.indexOf(letter) ?? -1] ?? letter)
 
-/** Number of names that are processed in one turn of the event loop. This takes about 3 ms. */
+/** Number of names that are processed in one turn of the event loop. One turn takes about 3 ms. */
 const SLICE = 300
 
 /** Returns the result of {@link lookOf} for the name of each registered client of the organization. */

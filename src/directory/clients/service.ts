@@ -210,7 +210,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
 /**
  * Changes the given fields of a client.
  *
- * @throws AppError 422 with the problems of the change, and what `judgeChange` throws
+ * @throws AppError 422 with the problems of the change; the errors of `judgeChange`
  */
 export const updateClient = async (
   context: Core,

@@ -13,8 +13,8 @@ const MAX_STARTABLE = 200
 
 /**
  * Returns the clients that users of the organization can start and sign in to. The organization's own clients
- * come first, then those of the default organization. Each part is sorted by name and has at most
- * `MAX_STARTABLE` clients.
+ * come first. The clients of the default organization follow. Each of these two parts is sorted by name and
+ * has at most `MAX_STARTABLE` clients.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {
   const { clients: t } = q.tables

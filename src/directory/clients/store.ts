@@ -257,8 +257,8 @@ export const listClients = (q: Queries, filter: ClientFilter, range: Range): Pro
 }
 
 /**
- * The columns of a client that the list of the admin API reads. It does not read the other columns, because
- * they may contain a megabyte.
+ * The columns of a client that the list of the admin API reads. The list does not read the other columns,
+ * because they may contain a megabyte.
  */
 const itemColumns = ({ clients: t }: Tables) => ({
   client_id: t.client_id,

@@ -7,7 +7,7 @@ import type { ListedGroup } from './store.ts'
 
 export const writable = {
   name: line(128, 1).describe(
-    'Unique in the organization. A new name also replaces the old name in `allowed_groups` of the organization's clients. Clients with `cross_organization` keep the old name.',
+    'Unique in the organization. A new name also replaces the old name in `allowed_groups` of the clients of the organization. Clients with `cross_organization` keep the old name.',
   ),
   description: lines(1000).describe('Shown to administrators.'),
   // At most 100 roles, because each token request of a member reads them. A user has at most 100 roles too.

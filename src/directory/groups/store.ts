@@ -128,8 +128,8 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
 }
 
 /**
- * Returns a page of the members of a group, in the order of their ids. This is the order in which the users
- * were created, unless a seed file chose ids. The keyset of a page is the id of its last member.
+ * Returns a page of the members of a group, in the order of their ids. The order of generated ids is the
+ * order of creation. The keyset of a page is the id of its last member.
  */
 export const listMembers = async (
   q: Queries,

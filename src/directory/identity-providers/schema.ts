@@ -46,7 +46,10 @@ const common = {
   attribute_mapping: z
     .strictObject(
       Object.fromEntries(
-        userFields.map(field => [field, line(256, 1).optional().describe(`Claim that gives \`${field}\`.`)]),
+        userFields.map(field => [
+          field,
+          line(256, 1).optional().describe(`Claim whose value becomes \`${field}\`.`),
+        ]),
       ),
       'An object with a claim name for each field.',
     )

@@ -53,8 +53,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       status: 201,
       answer: SentInvitation,
       errors: [409, 429],
-      conflict:
-        'A user of the organization already has the address, or the server sends no mail.',
+      conflict: 'A user of the organization already has the address, or the server sends no mail.',
       review: (q, input, good) => judgeNew(q, good, input),
       handle: async input => sent(await createInvitation(context, input.body, input)),
     }),
@@ -95,8 +94,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       method: 'POST',
       path: '/invitations/:invitation_id/resend',
       permission: 'users:create',
-      summary:
-        'Mail an invitation again with a new link, or return a new link; the old link stops working',
+      summary: 'Mail an invitation again with a new link, or return a new link; the old link stops working',
       status: 200,
       answer: SentInvitation,
       errors: [404, 409, 429],

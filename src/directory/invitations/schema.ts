@@ -75,9 +75,11 @@ const fields = {
     .string()
     .nullable()
     .describe(
-      'Id of the user who was invited or has accepted. Null until a person without a user accepts. Always null for an invitation for several people.',
+      'Id of the user who was invited, or who has accepted. Null until a person without a user accepts. Always null for an invitation for several people.',
     ),
-  email: user.email.nullable().describe('Address of the person; null for a link that was made without an address.'),
+  email: user.email
+    .nullable()
+    .describe('Address of the person; null for a link that was made without an address.'),
   roles: user.roles,
   groups,
   max_uses: integer(1, 1000).describe('Number of people who may accept.'),

@@ -12,7 +12,7 @@ export const insertInvitation = async (tx: Transaction, invitation: Invitation):
   await tx.insert(tx.tables.invitations).values(invitation)
 }
 
-/** Condition for invitations that were neither withdrawn nor used up. */
+/** Condition for invitations that are not withdrawn and not used up. */
 const hasUses = ({ invitations: t }: Tables) => and(isNull(t.withdrawn_at), lt(t.uses, t.max_uses))
 
 /** Condition for invitations that may still be accepted at `now` (ms). */

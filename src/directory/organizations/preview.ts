@@ -56,7 +56,7 @@ const sheetOf = (css: string): string =>
  * Seals an appearance that is not saved. Every process of the server can show the sealed appearance, and none
  * has to store it.
  *
- * @throws AppError 422 when a setting is the URL of a picture or stylesheet other than the stored one
+ * @throws AppError 422 when a setting is a URL other than that of the stored picture or stylesheet
  */
 export const sealLooks = (
   core: Core,

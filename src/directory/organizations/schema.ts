@@ -152,10 +152,10 @@ export const Settings = z
         'Whether every login needs a passkey, either as the only factor or after another sign-in method. An authenticator app is not enough. Needs https and a host name.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
-        'Users who may sign in with a code by mail. The code counts as one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
+        'Which users may sign in with a code by mail. The code counts as one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
-        'Days for which users may have a browser remembered, 1 to 30; without this setting no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. The second factor is still asked for after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions beyond `profile:*`, in the console, and for changes of the account. Removing the setting forgets all browsers.',
+        'Days for which users may have a browser remembered, 1 to 30. By default no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. Gatehouse still asks for the second factor after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions beyond `profile:*`, in the console, and for changes of the account. When the setting is removed, Gatehouse forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** The pictures and the CSS are stored separately (assets.ts). Answers contain their URLs. */
@@ -216,7 +216,7 @@ export interface PasswordPolicy {
   require_lowercase: boolean
   require_digit: boolean
   require_special: boolean
-  /** Whether common passwords are refused when users choose a password. */
+  /** Refuses common passwords when users choose a password. */
   refuse_common: boolean
   max_age_days?: number | undefined
 }

@@ -71,8 +71,8 @@ const selectPolicy = Array.from({ length: MAX_VALUES }, (_, last) =>
 )
 
 /**
- * True when a setting has one of the given values in at least one organization. `key` contains the name of
- * the setting and then the values, separated by spaces.
+ * True when a setting has one of the given values in at least one organization. `key` consists of the name of
+ * the setting and the values, separated by spaces.
  */
 const readPolicy = async (q: Queries, key: string): Promise<boolean> => {
   const [name, ...values] = key.split(' ')
@@ -93,8 +93,8 @@ export const acceptsRegistrations = (store: Store, policy?: 'open'): Promise<boo
   anyPolicy(store, `${REGISTRATION} ${policy ?? 'open initial_access_token'}`)
 
 /**
- * The kinds of dynamic clients that at least one organization allows: clients that register themselves, and
- * clients with a metadata document.
+ * The kinds of dynamic clients that at least one organization allows. `registers`: clients that register
+ * themselves. `documents`: clients with a metadata document.
  */
 export interface AcceptedClients {
   registers: boolean

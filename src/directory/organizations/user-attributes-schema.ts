@@ -40,7 +40,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'searchable',
       searchable && (visible === 'nobody' || type === 'object'),
-      'An attribute that nobody sees, or an object, cannot be searched.',
+      'Objects, and attributes that nobody sees, cannot be searched.',
     ],
     // Pages have no input for a list. An attribute such as `phone_number_verified` is the result of a check,
     // so users must not set it.

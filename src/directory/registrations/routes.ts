@@ -42,7 +42,7 @@ export const registrationRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/registrations/:registration_id/approve',
     permission: 'users:update',
-    summary: 'Approve a user who waits; to refuse a user, delete the user',
+    summary: 'Approve a user who waits for approval; to refuse a user, delete the user',
     status: 200,
     answer: UserAnswer,
     errors: [404, 429],

@@ -14,7 +14,7 @@ const RegistrationAnswer = z
     email: user.email,
     email_verified: z
       .boolean()
-      .describe('False when the user comes from a provider that has not verified the address.'),
+      .describe('False if the user signed up through a provider that has not verified the address.'),
     first_name: user.first_name,
     last_name: user.last_name,
     created_at: stored.created_at,

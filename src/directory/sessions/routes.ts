@@ -111,8 +111,8 @@ export const sessionRoutes = (context: Context): AdminRoute[] => [
       const filter = {
         user_id: query.user_id as UserId | undefined,
         client_id: query.client_id,
-        // A session belongs to the organization of its user, so an id from another organization matches
-        // nothing.
+        // A session belongs to the organization of its user. A filter with an id from another organization
+        // therefore matches nothing.
         organization_id: scopeOf(caller, query.organization_id),
       }
       return revokedAnswer(

@@ -16,7 +16,7 @@ const textOf = (value: unknown): string =>
 /**
  * Returns the form fields of the attributes that users see.
  *
- * @param refused the refused form, whose values are shown again, and its errors
+ * @param refused a refused form, if any: its values, which the page shows again, and its errors
  */
 export const attributeFields = (
   definitions: readonly UserAttribute[],
@@ -46,12 +46,12 @@ const readValue = ({ type }: UserAttribute, text: string | undefined): unknown =
   if (type === 'boolean') return text === 'true'
   const trimmed = text?.trim() || undefined
   const number = trimmed !== undefined && type !== 'string' && NUMBER.test(trimmed) ? Number(trimmed) : NaN
-  // The text of a larger number stays a text and is refused, because the number may lose digits.
+  // A larger number may lose digits. Its text is returned and then refused, because it is no number.
   return Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : trimmed
 }
 
 /**
- * Reads from a form the attributes that users may edit. The form field `attributes` lists the attributes that
+ * Reads the attributes that users may edit from a form. The form field `attributes` lists the attributes that
  * the page showed, because browsers do not send an unticked checkbox.
  */
 export const readAttributes = (
@@ -67,18 +67,18 @@ export const readAttributes = (
     if (definition.editable !== 'user' || !shown.has(id)) continue
     const { name, required } = definition
     const text = form.get(id)
-    // A value that the user has not changed stays, even if the form would refuse it now.
+    // An unchanged value stays, even if the form would refuse this value now.
     if (text && text === textOf(ownAttribute(attributes, name))) continue
     const read = readValue(definition, text)
-    // Without a stored value, an unticked box for an optional attribute does not count as `false`.
+    // If an optional attribute has no stored value, an unticked box does not count as `false`.
     const isUntouched = read === false && !required && ownAttribute(attributes, name) === undefined
     const value = isUntouched ? undefined : read
     changes[name] = value
     if (value === undefined && required) errors[id] = 'required'
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
-  // Attributes must keep within the limits of the admin API. Otherwise the API would refuse a PUT that
-  // repeats what a GET returned.
+  // Attributes must not exceed the limits of the admin API. Otherwise the API would refuse a PUT with the
+  // unchanged answer of a GET.
   if (freeAttributesProblem({ ...attributes, ...changes }))
     for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
   return { changes, errors }

@@ -26,14 +26,16 @@ interface AttributePlan extends Plan {
   values: Values
 }
 
-/** Returns the condition on `users`: all values and the search. */
+/** Returns the condition on `users` for all values and the search term. */
 const valuesAnd = (q: Queries, { values, search }: AttributePlan): SQL | undefined =>
   and(
     ...values.map(value => hasValue(q, q.tables.users.id, value)),
     search === undefined ? undefined : containsTerm(q, { term: search }),
   )
 
-/** Returns the condition on `users`: the values after the first one, the search and the other filters. */
+/**
+ * Returns the condition on `users` for all values except the first, the search term, and the other filters.
+ */
 const others = (q: Queries, plan: AttributePlan): SQL | undefined => {
   const { users } = q.tables
   const { facets, search } = plan
@@ -45,9 +47,9 @@ const others = (q: Queries, plan: AttributePlan): SQL | undefined => {
 }
 
 /**
- * Reads the rows of the attribute index that have the first of the values. Calls `read` with one part after
- * another, until `read` returns true or no part is left. A part has at most `SLICE` users. Other requests run
- * between two parts.
+ * Reads the rows of the attribute index that have the first value of the plan. Calls `read` with each part of
+ * these rows in turn, until `read` returns true or no part is left. A part has at most `SLICE` users. Other
+ * requests run between two parts.
  */
 const readHolders = async (
   q: Queries,
@@ -141,8 +143,8 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 
 /**
  * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
- * the attribute index and sorted. With more matches, users are instead read in the order of the list and
- * compared with the values. A page is then full after a few rows.
+ * the attribute index and sorted. If there are more matches, users are read in the order of the list and
+ * compared with the values. In this case a few rows fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */
@@ -164,8 +166,8 @@ export const listByAttributes = async (
 }
 
 /**
- * Returns the number of matching users, exact up to 10,000; 10,001 means more. Throws like
- * {@link listByAttributes}.
+ * Returns the number of matching users. The result 10,001 means more than 10,000. Throws the errors of
+ * `listByAttributes`.
  */
 export const countByAttributes = async (
   store: Store,

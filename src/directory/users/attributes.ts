@@ -22,20 +22,20 @@ const schemas: Record<UserAttribute['type'], z.ZodType> = {
   ),
 }
 
-/** Returns why a value does not have the type of the attribute; undefined when it has that type. */
+/** Returns why a value does not have the type of the attribute. Returns undefined when it has the type. */
 export const attributeProblem = ({ type }: UserAttribute, value: unknown): string | undefined =>
   schemas[type].safeParse(value).error?.issues[0]?.message
 
-/** Returns the value of an attribute; undefined for a name that objects inherit, such as `constructor`. */
+/** Returns the value of an attribute. Names that objects inherit, such as `constructor`, have no value. */
 export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
 
 /**
  * Checks new attributes against the definitions of the organization. An unchanged value is accepted, because
- * the definition may be newer than the value. An administrator's change replaces all attributes, but a
- * missing attribute that administrators cannot change keeps its value. A value for an attribute that
- * administrators may neither see nor change is refused even if it is unchanged. If the stored value were
- * accepted, a caller could find it by trying values.
+ * the definition may be newer than the value. An administrator's change replaces all attributes. If the
+ * change lacks an attribute that administrators cannot change, this attribute keeps its value. Some
+ * attributes may neither be seen nor changed by administrators. A value for such an attribute is refused,
+ * even if it is unchanged. Otherwise a caller could find the stored value by trying values.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user
@@ -59,8 +59,8 @@ export const judgeAttributes = (
     const code = isFixed ? 'read_only' : 'invalid_type'
     if (message) problems.push({ field: `attributes.${name}`, code, message })
   }
-  // Numbers are judged only if there is no other problem. Otherwise a caller could find a stored number that
-  // nobody may see: each guess is refused, and only a wrong one would have this problem, too.
+  // Numbers are checked only if there is no other problem. The reason is a stored number that nobody may see.
+  // Each guess of a caller is refused, and a problem with digits would reveal that the guess is wrong.
   return { attributes, problems: problems.length > 0 ? problems : numberProblems(given, before) }
 }
 
@@ -79,8 +79,8 @@ export const asShown = <User extends { attributes: Attributes }>(
 }
 
 /**
- * Returns the attributes after a change by the user. A value `undefined` removes its attribute. A new phone
- * number counts as unverified, because only the former number was verified.
+ * Returns the attributes after a change by the user. The value `undefined` removes an attribute. A new phone
+ * number counts as unverified, because only the old number was verified.
  */
 export const withOwnAttributes = (before: Attributes, changes: Attributes): Attributes => {
   const attributes = Object.fromEntries(

@@ -60,11 +60,11 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
 export type UserChange = UpdateUser & {
   /** The address that awaits verification. */
   pending_email?: string | null
-  /** Changed attributes; `undefined` removes one. */
+  /** Changed attributes. The value `undefined` removes an attribute. */
   own_attributes?: Record<string, unknown>
 }
 
-/** True when the change has a new address. The current address with different letter case is not new. */
+/** True when the change has a new address. An address that differs only in letter case is not new. */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -96,8 +96,8 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 }
 
 /**
- * Returns the user before the change, the values that the change would store, the names of the changed
- * fields, and the problems of the change.
+ * Returns the user before the change, the values to store, the names of the changed fields, and the problems
+ * of the change.
  *
  * @throws AppError 404 for an unknown user; 403 when the user or the new roles have permissions that the
  * caller lacks
@@ -116,8 +116,8 @@ export const judgeChange = async (
   const judged =
     attributes && judgeAttributes(user_attributes, user.attributes, attributes, by.caller !== undefined)
   const change = {
-    // A new address is unverified unless the same change says otherwise, because only the former address was
-    // verified.
+    // A new address is unverified, because only the old address was verified. The change itself can set
+    // `email_verified` to true.
     ...(isChangedAddress && { email_verified: false }),
     ...fields,
     ...(judged && { attributes: judged.attributes }),

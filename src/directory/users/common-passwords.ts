@@ -1,13 +1,14 @@
 import { mostCommon } from './most-common.ts' with { type: 'macro' }
 
-// The most frequent passwords, which attackers try first. They take 75 KiB of the executable; the whole list
-// would take 380 KiB.
+// The most frequent passwords. Attackers try them first. They take 75 KiB of the executable. The whole list
+// of leaked passwords would take 380 KiB.
 const leaked = mostCommon(10_000)
 
 /**
  * Further common passwords, in lower case: words of several languages and of computing, names, and keyboard
  * patterns. Many of them are in `leaked` too. `checkChosen` also removes up to six digits and signs from the
- * end of a password and looks up the rest, so `Welcome2026!` is refused like `welcome`.
+ * end of a password, and looks up the shortened password. It thus refuses `Welcome2026!`, because the list
+ * has `welcome`.
  */
 const list = `
 password passwort passwd pass passw0rd p@ssword p@ssw0rd pa55word pa$$word motdepasse contrasena contraseña senha wachtwoord

@@ -5,14 +5,14 @@ import type { Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * Number of wrong tries after which a code becomes invalid. An attacker who makes five guesses at each code
- * finds one code in 200,000 on average.
+ * Number of wrong tries after which a code becomes invalid. With five guesses at each code, an attacker finds
+ * one of 200,000 codes on average.
  */
 const MAX_TRIES = 5
 
 /**
- * Stores the code of a user and replaces an earlier code. A user has only one valid code, which limits the
- * number of guesses.
+ * Stores the code of a user, and removes an earlier code. A user has only one valid code, so that an attacker
+ * gets few guesses.
  */
 export const replaceEmailCode = async (
   tx: Transaction,
@@ -44,10 +44,10 @@ interface Typed {
 }
 
 /**
- * Uses up a code. If `code_hash` is the hash of the user's valid code for this request, deletes the code and
- * returns true. Otherwise counts a wrong try and returns false. Only one of several calls with the right code
- * returns true. The statements are the same for a user without a code, so the time does not reveal whether a
- * user has a code.
+ * Checks a typed code. If `code_hash` is the hash of the user's valid code for this request, deletes the code
+ * and returns true. Otherwise counts a wrong try and returns false. If several calls have the right code,
+ * only one returns true. The same statements run for a user without a code, so the time does not reveal
+ * whether a user has a code.
  */
 export const consumeEmailCode = async (
   tx: Transaction,

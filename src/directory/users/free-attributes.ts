@@ -5,18 +5,18 @@ import { isPlain } from '#src/lib/text.ts'
 type Attributes = Record<string, unknown>
 
 /**
- * Maximum bytes of attributes as JSON. Attributes are read with their user, so a page of 100 users has at
- * most 6.25 MiB of them.
+ * Maximum bytes of attributes as JSON. Each read of a user includes the attributes, so a page of 100 users
+ * has at most 6.25 MiB of attributes.
  */
 const ATTRIBUTES_BYTES = 64 * 1024
 /**
- * Maximum levels of nesting in attributes. This is below the 64 levels of a request body, so a client can
- * send back each user that it has read.
+ * Maximum levels of nesting in attributes. A request body may have 64 levels. The limit here is lower, so a
+ * client can send back each user that it has read.
  */
 const ATTRIBUTES_DEPTH = 16
 /**
- * Maximum number of values in attributes. Each value takes at least two bytes, including its comma, so
- * attributes with more values exceed `ATTRIBUTES_BYTES`.
+ * Maximum number of values in attributes. A value and its comma take at least two bytes, so attributes with
+ * more values exceed `ATTRIBUTES_BYTES`.
  */
 const ATTRIBUTES_VALUES = ATTRIBUTES_BYTES / 2
 const ATTRIBUTES_TOO_LARGE = 'At most 64 KiB as JSON.'
@@ -32,7 +32,7 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
   for (let depth = 1; level.length > 0; depth++) {
     if (depth > ATTRIBUTES_DEPTH) return `At most ${ATTRIBUTES_DEPTH} levels of nesting.`
     const next: object[] = []
-    // The keys of an array are read one by one, because a list of all keys would cost more than the check.
+    // The keys of an array come from an iterator, because a list of all keys would cost more than the check.
     for (const node of level)
       for (const key of Array.isArray(node) ? node.keys() : Object.keys(node)) {
         const value: unknown = node[key as keyof typeof node]
@@ -48,9 +48,9 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
 }
 
 /**
- * True when the value has no new number that may lose digits: `JSON.parse` reads `12345678901234567890` as
- * 12345678901234567000, and `1e999` as Infinity. A number that an earlier version has stored at the same
- * place is accepted, so a caller can send back what it has read.
+ * True when no new number in the value may lose digits. For example, `JSON.parse` reads
+ * `12345678901234567890` as 12345678901234567000, and `1e999` as Infinity. A number that is stored at the
+ * same place is accepted, so that a caller can send back a value that it has read.
  */
 const keepsDigits = (value: unknown, stored: unknown): boolean => {
   if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER || value === stored
@@ -60,7 +60,7 @@ const keepsDigits = (value: unknown, stored: unknown): boolean => {
   )
 }
 
-/** Returns a problem when the new attributes have a number that may lose digits, and that is not stored. */
+/** Returns a problem when the new attributes have a number that may lose digits and is not stored already. */
 export const numberProblems = (given: Attributes = {}, stored: Attributes = {}): Detail[] =>
   keepsDigits(given, stored)
     ? []
@@ -73,7 +73,7 @@ export const numberProblems = (given: Attributes = {}, stored: Attributes = {}):
       ]
 
 /**
- * Key-value pairs of any shape. `z.record` is unsuitable: it copies key by key, and drops `__proto__` without
+ * Key-value pairs of any shape. `z.record` is unsuitable: it copies each key, and drops `__proto__` without
  * an error.
  */
 export const FreeAttributes = z

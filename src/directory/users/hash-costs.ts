@@ -5,11 +5,11 @@ import { cached } from '#src/storage/cache.ts'
 import { getSetting, putSetting } from '#src/storage/settings.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
-/** Name of the server's setting that lists the costs of all hashes ever stored. */
+/** Name of the setting that lists the costs of all hashes that were ever stored. */
 const NAME = 'password_costs'
 /**
- * Maximum number of different costs. At the maximum, no cost can be added except the configured one. A login
- * computes one hash of each cost, so each further cost makes every login slower.
+ * Maximum number of different costs. At the maximum, only the configured cost can be added. A login computes
+ * one hash of each cost, so each additional cost makes every login slower.
  */
 const MAX_COSTS = 6
 
@@ -21,8 +21,8 @@ export const configuredCost = ({ config }: HashSettings): string =>
   `$argon2id$v=19$m=${config.argon2_memory},t=${config.argon2_time},p=1$`
 
 /**
- * Returns the cost of a hash: its algorithm, version and parameters, which precede the salt. All variants of
- * bcrypt take the same time, so they have the same cost `$2b`.
+ * Returns the cost of a hash. This is the part before the salt: the algorithm, the version and the
+ * parameters. All variants of bcrypt take the same time, so their costs all begin with `$2b`.
  */
 export const costOf = (hash: string): string =>
   /^\$argon2\w+\$v=19\$[^$]+\$/.exec(hash)?.[0] ?? `$2b$${hash.slice(4, 6)}$`
@@ -38,17 +38,17 @@ export const readCosts = async (q: Queries): Promise<string[]> => (await getSett
 export const findCosts = cached('settings', readCosts)
 
 /**
- * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost. If
- * the cost of a user's hash were missing, that user's logins would take longer than others and thereby reveal
- * that the user exists.
+ * Stores the cost of a hash before the hash itself. Each login computes one hash of each stored cost. If the
+ * cost of a user's hash were missing, that user's logins would take longer than other logins. The difference
+ * would reveal that the user exists.
  *
  * @throws AppError 422 when the instance has hashes of too many costs
  */
 export const rememberCost = async (context: Core, tx: Transaction, cost: string): Promise<void> => {
   const costs = await readCosts(tx)
   if (costs.includes(cost)) return
-  // The configured cost is accepted above the maximum too. If it were refused, the server would not start
-  // after a change of `argon2_memory` or `argon2_time`.
+  // The configured cost is accepted even above the maximum. Otherwise the server would not start after a
+  // change of `argon2_memory` or `argon2_time`.
   if (costs.length >= MAX_COSTS && cost !== configuredCost(context))
     throw invalid({
       field: 'password_hash',

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, getPriority, setPriority } from 'node:os'
 
 /**
- * Niceness of a hash thread, in addition to that of the main thread. A niceness that is higher by 10 gives a
+ * Difference between the niceness of a hash thread and that of the main thread. A difference of 10 gives the
  * hash thread about a tenth of the main thread's CPU weight: sched(7).
  */
 const LOWER_PRIORITY = 10
@@ -15,8 +15,8 @@ const lowered = new Set<string>()
 /**
  * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread. Otherwise
  * a flood of logins would delay all other requests (R-16). On Linux each thread has its own priority
- * (setpriority(2), "C library/kernel differences"); on other systems the function does nothing. Each hash
- * calls this function, because the threads of the pool start one by one, as work arrives.
+ * (setpriority(2), "C library/kernel differences"). On other systems the function does nothing. Each
+ * computation of a hash calls this function, because the pool starts its threads one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {
   if (process.platform !== 'linux' || lowered.size >= availableParallelism()) return
@@ -27,6 +27,6 @@ export const lowerHashThreads = (): void => {
       lowered.add(id)
     }
   } catch {
-    // The thread has ended, or the system refuses the change. Hashing then continues at the old priority.
+    // The thread has ended, or the system refuses the change. Hashing continues at the old priority.
   }
 }

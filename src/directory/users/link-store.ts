@@ -21,7 +21,6 @@ const insert = preparedForStart('insert link', (q, { links }) =>
   }),
 )
 
-/** Stores a single-use link. */
 export const insertLink = async (tx: Transaction, link: Link): Promise<void> => {
   await insert(tx, link)
 }
@@ -41,7 +40,7 @@ export const findLink = async (q: Queries, key: LinkKey): Promise<Link | undefin
   return link
 }
 
-/** Deletes a link and returns true if it was valid. Only one of several concurrent calls returns true. */
+/** Deletes a link. Returns true if the link was valid. Only one of several concurrent calls returns true. */
 export const consumeLink = async (tx: Transaction, key: LinkKey): Promise<boolean> => {
   const { links } = tx.tables
   const rows = await tx.delete(links).where(matching(tx.tables, key)).returning({ kind: links.kind })
@@ -66,8 +65,8 @@ export const consumeSignInLink = async (
 }
 
 /**
- * Deletes a user's sign-in links and returns their number; with `organization_id`, only those of that
- * organization.
+ * Deletes a user's sign-in links and returns the number of deleted links. With `organization_id`, deletes
+ * only links of that organization.
  */
 export const removeSignInLinks = async (
   tx: Transaction,
@@ -89,8 +88,8 @@ export const removeSignInLinks = async (
 }
 
 /**
- * Deletes all links for the set-up of the first administrator. Called when this administrator is created,
- * because each remaining link could make another administrator.
+ * Deletes all links for the set-up of the first administrator. Runs when the first administrator is created,
+ * because each remaining link could create another administrator.
  */
 export const removeSetUpLinks = async (tx: Transaction): Promise<void> => {
   const { links } = tx.tables

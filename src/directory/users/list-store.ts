@@ -9,10 +9,10 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * Filters of a list except the search term. Each filter compares a column that the indexes have. A list is
- * read in the order of an index. Each pair of `enabled` and `email_verified` that the filter allows is one
- * range of the index. Only the first rows of the ranges are merged and sorted. The cost of a page therefore
- * does not depend on the filter, the order or the number of users.
+ * Filters of a list except the search term. The indexes have the column of each filter. A list is read in the
+ * order of an index. Each pair of `enabled` and `email_verified` that the filters allow is one range of the
+ * index. Only the first rows of each range are merged and sorted. The cost of a page therefore does not
+ * depend on the filter, the order or the number of users.
  */
 export interface Facets {
   organization_id?: OrganizationId | undefined
@@ -22,8 +22,7 @@ export interface Facets {
   role_id?: RoleId | undefined
   role_name?: string | undefined
   /**
-   * True while a purge is unfinished. Lists and counts then have a condition that excludes the rows of
-   * deleted resources.
+   * True while a purge is unfinished. In this case lists and counts exclude the rows of deleted resources.
    */
   purging: boolean
 }
@@ -52,8 +51,8 @@ export const keysetOf =
 const selectPurges = prepared((q, { purges }) => q.select({ id: purges.id }).from(purges).limit(1))
 
 /**
- * True while a purge is unfinished, so rows of a deleted resource may remain. Also true while an index of
- * attributes is being rebuilt.
+ * True while a purge is unfinished: rows of a deleted resource may remain. Also true while an attribute index
+ * is being rebuilt.
  */
 export const hasPurges = async (q: Queries): Promise<boolean> => (await selectPurges(q, {})).length > 0
 
@@ -95,8 +94,8 @@ const within = (q: Queries, facets: Facets): SQL | undefined => {
 }
 
 /**
- * Returns the same condition as `within`, for a query that finds its users by another index (a search term or
- * an attribute). `coalesce` keeps the query planner from choosing an index on these columns.
+ * Returns the same condition as `within`, for a query that finds users with another index: the search index
+ * or the attribute index. `coalesce` keeps the query planner from choosing an index on these columns.
  */
 export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   const { user_roles, users } = q.tables
@@ -117,7 +116,7 @@ export const fits = (q: Queries, facets: Facets): SQL | undefined => {
   )
 }
 
-/** Returns the order terms of a page; `seq` makes the order unique. */
+/** Returns the order terms of a page. `seq` makes the order unique. */
 export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
   const direction = order === 'asc' ? asc : desc
   return sort === 'created_at'
@@ -127,7 +126,7 @@ export const sorting = (table: Listed, { sort, order }: PageQuery): SQL[] => {
 
 /**
  * Returns the sort term that puts users without a login last in both orders. An administrator who sorts by
- * the last login wants to see users who have one.
+ * the last login wants to see users who have signed in.
  */
 export const nullsLast = (table: Listed, { sort }: PageQuery): SQL[] =>
   sort === 'last_login' ? [sql`${table.last_login} IS NULL`] : []
@@ -196,8 +195,8 @@ export const readSlices = async (
 }
 
 /**
- * Returns the queries whose rows `fetchUsers` merges into a page. `condition` filters the rows of the table
- * that `listed` returns.
+ * Returns the queries from which `fetchUsers` makes a page. `condition` filters the rows of the table that
+ * `listed` returns.
  */
 export const readList = (q: Queries, facets: Facets, page: PageQuery, condition?: SQL): Numbers[] =>
   rangesOf(facets).flatMap(range =>
@@ -219,7 +218,7 @@ export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promi
     .limit(page.limit)
 }
 
-/** Returns the number of users in the list, exact up to 10,000; 10,001 means more. */
+/** Returns the number of users in the list. The result 10,001 means more than 10,000. */
 export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {
   const table = listed(q, facets)
   let total = 0
@@ -234,8 +233,8 @@ export const countList = async (q: Queries, facets: Facets, condition?: SQL): Pr
 }
 
 /**
- * Returns the number of users, in one organization or in all. The number is read from counters; triggers
- * maintain them.
+ * Returns the number of users, in one organization or in all organizations. The number comes from counters
+ * that triggers maintain.
  */
 export const countAllUsers = async (
   q: Queries,

@@ -42,7 +42,7 @@ const termOf = ({ facets: { organization_id }, search, unless }: UserSearch): Se
   unless,
 })
 
-/** Condition for a row of `listed`: its user matches the search term. */
+/** Condition: the user of a row of `listed` matches the search term. */
 export const contains = (q: Queries, wanted: UserSearch): SQL => {
   const { user_roles, users } = q.tables
   const condition = containsTerm(q, termOf(wanted))
@@ -68,15 +68,15 @@ export const found = (
 }
 
 /**
- * True when a match in the index is not always a result: the term has a word of fewer than three characters,
- * the list has filters, or a purge is unfinished.
+ * True when a match in the index may be no result. This is so if the term has a word of fewer than three
+ * characters, if the list has filters, or if a purge is unfinished.
  */
 const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
   purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
 
 /**
- * Returns the last `seq` of the next part of the search index. The part has SLICE matches. Returns undefined
- * when fewer remain.
+ * Returns the last `seq` of the next part of the search index. The part has `SLICE` matches. Returns
+ * undefined when fewer than `SLICE` matches remain.
  */
 const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span: IndexPart) => {
   const rows = sql`(${indexRows(termOf(wanted), span)} ORDER BY rowid ${sql.raw(order)} LIMIT 1 OFFSET ${SLICE - 1})`
@@ -87,8 +87,9 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
 /**
  * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
  * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
- * between two parts. If `isMany` is not set and each match is a result (`isCompared` is false), there is only
- * one part. On PostgreSQL there is always one part, because a statement does not block the event loop.
+ * between two parts. If `isMany` is not set and `isCompared` is false, there is only one part, because each
+ * match is a result. On PostgreSQL there is always one part, because a statement does not block the event
+ * loop.
  */
 const readMatches = async (
   q: Queries,
@@ -115,7 +116,7 @@ const readMatches = async (
   })
 }
 
-/** Counts the users whom the search index finds and who fit the filters; 10,001 means more than 10,000. */
+/** Counts the users whom the search index finds and who fit the filters. The result is at most 10,001. */
 export const countFound = async (q: Queries, wanted: UserSearch): Promise<number> => {
   let total = 0
   await readMatches(q, wanted, { order: 'asc' }, async span => {
@@ -125,7 +126,7 @@ export const countFound = async (q: Queries, wanted: UserSearch): Promise<number
   return total
 }
 
-/** Maximum number of entries of SQLite's search index that `countEntries` reads; a user may have several. */
+/** Maximum number of entries in SQLite's search index that `countEntries` reads. Users may have several. */
 const ENTRIES = 3 * COUNT_LIMIT
 
 /**
@@ -155,7 +156,7 @@ const among = (q: Queries, rows: ReturnType<typeof sliceOf>, condition: SQL | un
 }
 const sliceOf = (rows: Parameters<Parameters<typeof readSlices>[3]>[0]) => rows.as('rows')
 
-/** Counts the users of a list who match the condition on `users`; 10,001 means more than 10,000. */
+/** Counts the users of a list who match the condition on `users`. The result is at most 10,001. */
 export const countWalked = async (q: Queries, facets: Facets, condition: SQL): Promise<number> => {
   let total = 0
   for (const range of rangesOf(facets))
@@ -237,7 +238,7 @@ export const numbered = (q: Queries, numbers: number[], condition?: SQL): Number
     : []
 }
 
-/** Returns a page of the matches. All matches are read and sorted again for each page. */
+/** Returns a page of the matches. Each page reads and sorts all matches again. */
 export const collect = async (
   q: Queries,
   wanted: UserSearch,

@@ -23,7 +23,7 @@ const Factor = z
     created_at: stored.created_at,
     last_used_at: time
       .nullable()
-      .describe('Time of the last login with the factor; null before the first one.'),
+      .describe('Time of the last login with the factor; null before the first login.'),
   })
   .meta({
     id: 'Factor',
@@ -51,19 +51,19 @@ const RemoveFactors = z.strictObject({
   only_way_in: switched
     .optional()
     .describe(
-      '`true` removes the factor even if the user has no other way in; the user then needs a sign-in link.',
+      '`true` removes the factor even if the user has no other way to sign in. Such a user needs a sign-in link afterwards.',
     ),
 })
 const LOCKED_OUT =
   'The user has no other way to sign in. Add ?only_way_in=true, and give the user a sign-in link afterwards.'
 
 /**
- * Prevents an administrator from locking a user out by mistake. `factor_id` is the factor to be removed.
- * Without `factor_id`, all factors are to be removed. Only the removal of passkeys is checked, because an
+ * Prevents an administrator from locking a user out by mistake. `factor_id` is the factor to remove. If
+ * `factor_id` is undefined, all factors will be removed. Only the removal of passkeys is checked, because an
  * authenticator app alone is not a way to sign in.
  *
- * @throws AppError 409 when the removal would take away the user's last way to sign in, unless `only_way_in`
- * is set
+ * @throws AppError 409 when the removal would take away the user's last way to sign in and `only_way_in` is
+ * not set
  */
 const keepWayIn = async (
   tx: Transaction,
@@ -76,8 +76,8 @@ const keepWayIn = async (
 }
 
 /**
- * Returns a page of factors. All factors of the user are read and paged in memory, because a user has at most
- * 20.
+ * Returns a page of `rows`. These are all factors of the user. Paging in memory suffices, because a user has
+ * at most 20 factors.
  */
 const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
   const sorted = order === 'asc' ? rows : rows.toReversed()
@@ -87,8 +87,8 @@ const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, li
 }
 
 /**
- * Returns the routes of a user's second factors. Administrators list and remove factors; only the user adds
- * them, because a factor is made with the user's device.
+ * Returns the routes of a user's second factors. Administrators list and remove factors. Only the user adds
+ * factors, because this needs the user's device.
  */
 export const factorRoutes = (context: Context): AdminRoute[] => [
   route({
@@ -142,7 +142,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
     permission: 'users:update',
     fresh: true,
     summary:
-      'Remove all second factors and recovery codes of a user who has lost them, and end all sessions and logins of the user',
+      'Remove all second factors and recovery codes of a user, and end all sessions and logins of the user',
     query: RemoveFactors,
     status: 204,
     errors: [404, 409],

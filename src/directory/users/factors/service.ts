@@ -12,14 +12,17 @@ import { deleteFactor, type Factor, insertFactor, listFactors, replaceRecoveryCo
 type User = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
- * Maximum number of factors of a user. The number is limited, because a typed code is compared with the code
- * of each authenticator app until one matches.
+ * Maximum number of factors of a user. The number is limited, because a typed code is compared with the codes
+ * of all authenticator apps until one matches.
  */
 export const MAX_FACTORS = 20
 
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
-/** A new factor. `name` is the name of the passkey's maker (such as a password manager), if known. */
+/**
+ * A new factor. `name` is the name of the passkey's maker, such as a password manager. It is undefined if the
+ * maker is unknown.
+ */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
 const bare = {
@@ -37,15 +40,15 @@ const bare = {
 const fields = ['factors']
 
 /**
- * Returns the client info for a notice. After a change by an administrator, the info contains only the
- * language, because address and browser would be the administrator's.
+ * Returns the client info for a notice to the user. If an administrator made the change, the info contains
+ * only the language. The address and the browser would be those of the administrator.
  */
 const originFor = ({ id }: User, { actor, client_info }: Pick<UserChangedBy, 'actor' | 'client_info'>) =>
   actor.id === id ? client_info : { locale: client_info.locale }
 
 /**
- * Adds a factor. Returns true for the user's first factor, which turns two-factor login on. The removal of
- * the last factor turns two-factor login off.
+ * Adds a factor. Returns true if it is the user's first factor. The first factor turns two-factor login on.
+ * The removal of the last factor turns two-factor login off.
  */
 export const addFactor = async (
   context: Core,
@@ -57,8 +60,7 @@ export const addFactor = async (
   const now = context.clock.now()
   const id = newId('fac', now)
   const isFirst = (await listFactors(tx, user.id)).length === 0
-  // Each change of credentials forgets the remembered browsers (RMB-04), because one of them may be the
-  // browser of a thief.
+  // Each change of credentials removes the remembered browsers (RMB-04), because a thief may use one of them.
   await removeRemembered(tx, user.id)
   await insertFactor(tx, { ...bare, ...factor, id, user_id: user.id, created_at: now })
   const metadata = { factor_id: id, factor_type: factor.type }
@@ -71,7 +73,7 @@ export const addFactor = async (
 
 /**
  * Ends the logins and sessions of the user, because some of them may have begun with the removed factor. The
- * login `login_id` and its sessions continue.
+ * login with the id `login_id` continues, and so do the sessions of this login.
  */
 const endSessions = async (
   context: Core,
@@ -85,9 +87,9 @@ const endSessions = async (
 }
 
 /**
- * Removes a factor and returns it; undefined when the user has no factor with this id. With the last factor,
- * the recovery codes are deleted too, because they only replace a lost factor. `login_id` is the login in
- * which the user removes the factor; this login does not end.
+ * Removes a factor and returns it. Returns undefined when the user has no factor with this id. The removal of
+ * the last factor also deletes the recovery codes, because they only replace a lost factor. `login_id` is the
+ * login in which the user removes the factor. This login does not end.
  */
 export const removeFactor = async (
   context: Core,
@@ -111,8 +113,8 @@ export const removeFactor = async (
 }
 
 /**
- * Removes all factors and recovery codes of a user. If there was a factor, ends the user's logins and
- * sessions, and records one `user.mfa_disabled`. Returns the number of factors.
+ * Removes all factors and recovery codes of a user. If the user had a factor, ends the user's logins and
+ * sessions, and records one `user.mfa_disabled`. Returns the number of removed factors.
  */
 export const removeFactors = async (
   context: Core,

@@ -25,7 +25,7 @@ const selectPasskey = prepared((q, { factors }) =>
     .where(eq(factors.credential_id, placeholder('credential_id'))),
 )
 
-/** Returns the passkey with this credential id (base64url), of any user. */
+/** Returns the passkey with this credential id (base64url). It may belong to any user. */
 export const findPasskey = async (q: Queries, credential_id: string): Promise<Factor | undefined> =>
   (await selectPasskey(q, { credential_id }))[0]
 
@@ -34,7 +34,7 @@ export const insertFactor = async (tx: Transaction, factor: Factor): Promise<voi
   await tx.insert(tx.tables.factors).values(factor)
 }
 
-/** Renames a factor. False when the user has no such factor. */
+/** Renames a factor. Returns false when the user has no such factor. */
 export const renameFactor = async (
   tx: Transaction,
   user_id: UserId,
@@ -65,8 +65,8 @@ export const deleteFactor = async (
 }
 
 /**
- * Marks the time step of a code as used. Returns false when this step or a later one was used before. A code
- * works only once (RFC 6238 section 5.2), so an observed code cannot be used again.
+ * Marks the time step of a code as used. Returns false when this step or a later step is already used. A code
+ * works only once (RFC 6238 section 5.2), so that an observer cannot use the code again.
  */
 export const consumeStep = async (
   tx: Transaction,
@@ -82,9 +82,9 @@ export const consumeStep = async (
 }
 
 /**
- * Stores the counter of a passkey. Returns `copied` when the counter has not increased, and `gone` for a
- * deleted passkey. Passkeys without a counter always send 0, which is accepted. `alone` stores that a login
- * has begun with the passkey and without a password.
+ * Stores the counter of a passkey. Returns `copied` when the counter has not increased. Returns `gone` when
+ * the passkey was deleted. Passkeys without a counter always send 0, and this 0 is accepted. With `alone`,
+ * also stores that a login has begun with only the passkey.
  * https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
  */
 export const usePasskey = async (
@@ -106,7 +106,6 @@ export const usePasskey = async (
 export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.recovery_codes, eq(q.tables.recovery_codes.user_id, user_id))
 
-/** Replaces all earlier recovery codes. */
 export const replaceRecoveryCodes = async (
   tx: Transaction,
   user_id: UserId,
