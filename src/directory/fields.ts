@@ -33,11 +33,13 @@ export const switched = z.stringbool({
   error: 'true or false.',
 })
 
+/** A whole number from `min` to `max`. */
 export const integer = (min: number, max: number) => {
   const allowed = `A whole number from ${min} to ${max}.`
   return z.int(allowed).min(min, allowed).max(max, allowed)
 }
 
+/** One of the given names. */
 export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, `One of: ${names.join(', ')}.`)
 

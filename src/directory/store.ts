@@ -17,6 +17,7 @@ const selectOrganization = prepared((q, { organizations }) =>
     .where(eq(organizations.id, placeholder('id'))),
 )
 
+/** Returns the id and slug of an organization. Returns undefined when it does not exist. */
 export const findIdentity = async (
   q: Queries,
   id: OrganizationId,

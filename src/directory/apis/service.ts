@@ -133,6 +133,7 @@ const publishKey = async (context: Core, api: Api): Promise<Api> => {
   return api
 }
 
+/** Creates an API. */
 export const createApi = async (
   context: Core,
   input: CreateApi & { id?: ApiId },

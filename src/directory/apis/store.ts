@@ -54,6 +54,7 @@ export const saveApi = async (tx: Transaction, { id, ...columns }: Api): Promise
   tx.changed('apis')
 }
 
+/** Removes an API. */
 export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promise<void> => {
   const { apis } = tx.tables
   await tx.delete(apis).where(eq(apis.id, id))

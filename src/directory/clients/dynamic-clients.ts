@@ -68,6 +68,7 @@ type ListDynamicClients = z.output<typeof ListDynamicClients>
 
 const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
 
+/** Returns a dynamic client in the form of the API. */
 export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
   client_id: client.client_id,
   organization_id: client.organization_id,

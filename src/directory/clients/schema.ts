@@ -243,6 +243,7 @@ export const ClientSecret = z.object({ client_id, client_secret }).meta({
   example: { client_id: shop.client_id, client_secret: SECRET },
 })
 
+/** Returns a client in the form of the admin API's answer, without its secret. */
 export const clientAnswer = ({ secret_hash: _, ...client }: Row): z.output<typeof ClientAnswer> => ({
   ...client,
   created_at: iso(client.created_at),

@@ -131,6 +131,7 @@ export const insertClient = async (tx: Transaction, client: Client): Promise<voi
   tx.changed('clients')
 }
 
+/** Stores the columns of a client. */
 export const saveClient = async (tx: Transaction, { client_id, ...columns }: Client): Promise<void> => {
   const { clients } = tx.tables
   await tx.update(clients).set(columns).where(eq(clients.client_id, client_id))
@@ -181,6 +182,7 @@ export const renameAllowedGroup = async (
   return found.map(({ client_id }) => client_id)
 }
 
+/** Replaces the hash of a client's secret. */
 export const saveSecret = async (
   tx: Transaction,
   client_id: string,

@@ -56,6 +56,7 @@ export const GroupAnswer = z
     },
   })
 
+/** Returns a group in the form of the admin API's answer. */
 export const groupAnswer = (group: ListedGroup): z.output<typeof GroupAnswer> => ({
   id: group.id,
   name: group.name,

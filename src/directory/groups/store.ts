@@ -89,6 +89,7 @@ export const saveGroup = async (
   await tx.update(groups).set({ name, description, updated_at }).where(eq(groups.id, id))
 }
 
+/** Replaces the roles that members of a group inherit. */
 export const replaceGroupRoles = async (
   tx: Transaction,
   group_id: GroupId,

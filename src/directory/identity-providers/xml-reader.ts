@@ -170,9 +170,7 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     next()
   }
 
-  /**
-   * Kills the worker and refuses its message. If the worker did not start, also refuses the waiting messages.
-   */
+  /** Kills the worker and refuses its message. Refuses all messages if the worker did not start. */
   const lost = (detail: string): void => {
     rest(worker)
     worker?.kill('SIGKILL')

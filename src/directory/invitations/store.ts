@@ -8,6 +8,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Invitation = Tables['invitations']['$inferSelect']
 
+/** Stores a new invitation. */
 export const insertInvitation = async (tx: Transaction, invitation: Invitation): Promise<void> => {
   await tx.insert(tx.tables.invitations).values(invitation)
 }

@@ -22,4 +22,5 @@ export const readAddress = (
   return organization_id && hash && type ? { organization_id, hash, type } : undefined
 }
 
+/** True for the URL of an asset. */
 export const isAssetAddress = (text: string): boolean => address.test(text)

@@ -22,6 +22,7 @@ const selectAsset = prepared((q, { organization_assets: t }) =>
     ),
 )
 
+/** Reads an asset by its URL. */
 export const readAsset = async (q: Queries, address: string): Promise<Asset | undefined> => {
   const named = readAddress(address)
   return named && (await selectAsset(q, named))[0]
@@ -69,5 +70,6 @@ export const removeAssets = async (
   tx.changed('organizations')
 }
 
+/** Returns the URL of an asset. */
 export const assetAddress = ({ organization_id, hash, type }: Asset): string =>
   addressOf(organization_id, hash, type)

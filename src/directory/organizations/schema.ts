@@ -275,6 +275,7 @@ const ListedOrganization = OrganizationAnswer.extend({ user_count: count.describ
 
 type Row = Tables['organizations']['$inferSelect']
 
+/** Returns an organization in the form of the admin API's answer. */
 export const organizationAnswer = (organization: Row): z.output<typeof OrganizationAnswer> => ({
   id: organization.id,
   name: organization.name,

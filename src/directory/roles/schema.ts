@@ -86,6 +86,7 @@ export const RoleAnswer = z
     },
   })
 
+/** Returns a role in the form of the admin API's answer. */
 export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   id: role.id,
   name: role.name,

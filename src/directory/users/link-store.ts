@@ -21,6 +21,7 @@ const insert = preparedForStart('insert link', (q, { links }) =>
   }),
 )
 
+/** Stores a single-use link. */
 export const insertLink = async (tx: Transaction, link: Link): Promise<void> => {
   await insert(tx, link)
 }

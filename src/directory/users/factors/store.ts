@@ -106,6 +106,7 @@ export const usePasskey = async (
 export const countRecoveryCodes = (q: Queries, user_id: UserId): Promise<number> =>
   q.$count(q.tables.recovery_codes, eq(q.tables.recovery_codes.user_id, user_id))
 
+/** Replaces all recovery codes of a user. */
 export const replaceRecoveryCodes = async (
   tx: Transaction,
   user_id: UserId,
