@@ -76,9 +76,9 @@ export const rereadDocument = async (
 
 /**
  * Returns the time (ms) of the last change of the stored client. An older document in memory must not replace
- * the stored one: another process, or a login at another organization, may have read it later. A change with
- * a future time is ignored: it was stored before someone set the clock back. The clock of another process of
- * the server may be ahead by up to `CLOCK_SKEW`.
+ * the stored one: another process, or a login at another organization, may have read it later. A change whose
+ * time is more than `CLOCK_SKEW` in the future is ignored: it was stored before someone set the clock back. A
+ * smaller difference is normal, because the clocks of two machines may differ.
  */
 const lastChange = (stored: DynamicClient | undefined, now: number): number => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
