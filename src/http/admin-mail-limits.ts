@@ -12,8 +12,9 @@ import { type Due, takeAll } from './rate-limits.ts'
 const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
 /**
  * The mails that one organization may send to a mailbox before the shared budget of the mailbox is charged.
+ * The reserve gains less than `PER_MAILBOX`, so that a steady sender is charged too.
  */
-const RESERVE: Allowance = { burst: 2, per_second: PER_MAILBOX.per_second }
+const RESERVE: Allowance = { burst: 2, per_second: 2 / 3_600 }
 /**
  * Limit on all mail that administrators of one organization send. It is enough to invite a department at
  * once.

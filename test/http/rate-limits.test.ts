@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { type ChargeKind, charge, openCharges } from '#src/http/rate-limits.ts'
 import type { AppError } from '#src/lib/app-error.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
@@ -100,6 +101,23 @@ test.each([1, 2, 4, 64])(
     charge(context, { ip_address: '198.51.100.1', organization_id: 'org_a', kind: 'commit', units: 20 })
   },
 )
+
+test('organizations that write to one mailbox all day share its budget', () => {
+  let now = 0
+  const context = { clock: { now: () => now }, charges: openCharges(1) }
+  const tx = { once: <T>(_: string, effect: () => T): T => effect() }
+  let sent = 0
+  for (; now < DAY; now += 10 * MINUTE)
+    for (let i = 0; i < 10; i++) {
+      try {
+        chargeAdminMail(context, tx, { email: 'bob@example.com', organization_id: `org_${i}`, name: '' })
+        sent++
+      } catch {}
+    }
+  // Each organization has a reserve of 2 and gains 2 an hour; together they share 6 and gain 6 an hour.
+  expect(sent).toBeLessThanOrEqual(10 * (2 + 24 * 2) + 6 + 24 * 6)
+  expect(sent).toBeGreaterThan(10 * 24 * 2)
+})
 
 test('H-21 stored POSTs are limited across networks and organizations too', () => {
   const context = { clock: { now: () => 0 }, charges: openCharges(1) }
