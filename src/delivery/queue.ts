@@ -32,7 +32,7 @@ export interface Queue<M extends Message> {
   at_once_each: number
   /** Milliseconds that a sender has for one attempt. Afterwards another sender may claim the message. */
   lease: number
-  /** Returns due messages, the longest waiting first. Leaves out messages of the organizations in `busy`. */
+  /** Returns due messages in the order of sending. Leaves out messages of the organizations in `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
   /**
    * Claims a message by postponing its next attempt to `until`. If several senders try to claim it, only one

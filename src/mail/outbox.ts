@@ -7,7 +7,15 @@ import type { Allowance } from '#src/lib/token-buckets.ts'
 import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { ANSWER_TIMEOUT } from './smtp.ts'
-import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
+import {
+  AWAITED,
+  claimMail,
+  insertMail,
+  listDueMails,
+  type MailRow,
+  releaseMails,
+  removeMail,
+} from './store.ts'
 
 /**
  * Lifetime in milliseconds of links that allow their holder to sign in (sign-in, set-up, password reset). The
@@ -29,14 +37,6 @@ const SEND_WITHIN: Partial<Record<MailKind, number>> = {
  * down for a weekend.
  */
 const SEND_WITHIN_DEFAULT = 2 * DAY
-
-/** Mails that a person waits for. They are sent before the mails of all other kinds. */
-const AWAITED: ReadonlySet<MailKind> = new Set([
-  'reset_password',
-  'sign_in_code',
-  'verify_email',
-  'registration',
-])
 
 /**
  * Returns the limit on notices of one kind to one user, which is 20 an hour in each process. The limit
@@ -81,8 +81,7 @@ export const enqueueMail = async (
     locale: client_info.locale ?? 'en',
     attempts: 0,
     created_at: now,
-    // Due mails are sent in the order of this time, so a mail with 0 goes before all others.
-    next_attempt_at: AWAITED.has(mail.kind) ? 0 : now,
+    next_attempt_at: now,
     expires_at: now + (SEND_WITHIN[mail.kind] ?? SEND_WITHIN_DEFAULT),
   })
 }
@@ -119,7 +118,7 @@ export const enqueueNotice = async (
   client_info: NoticeOrigin,
   data: Record<string, string> = {},
 ): Promise<void> => {
-  if (!AWAITED.has(kind)) {
+  if (!AWAITED.includes(kind)) {
     const { clock, charges, config } = context
     const key = `notice:${kind}:${user_id}`
     if (charges.mailboxes.wait(key, noticesOf(config), clock.now(), 1) > 0) return

@@ -1,10 +1,14 @@
-import { and, asc, eq, lte, notInArray } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, lte, notInArray } from 'drizzle-orm'
 import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type MailRow = Tables['mails']['$inferSelect']
+
+/** Mails that a person waits for. They are sent before the mails of all other kinds. */
+export const AWAITED: readonly MailKind[] = ['reset_password', 'sign_in_code', 'verify_email', 'registration']
 
 /** Puts a mail into the outbox. */
 export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>): Promise<void> => {
@@ -13,7 +17,8 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
 }
 
 /**
- * Returns the due mails in the order of `next_attempt_at`, without the mails of the organizations in `busy`.
+ * Returns the due mails, without the mails of the organizations in `busy`. Mails that a person waits for come
+ * first, also when an attempt has failed. Each part is in the order of `next_attempt_at`.
  */
 export const listDueMails = (
   q: Queries,
@@ -26,7 +31,7 @@ export const listDueMails = (
     .select()
     .from(mails)
     .where(and(lte(mails.next_attempt_at, now), notInArray(mails.organization_id, busy)))
-    .orderBy(asc(mails.next_attempt_at), asc(mails.number))
+    .orderBy(desc(inArray(mails.kind, [...AWAITED])), asc(mails.next_attempt_at), asc(mails.number))
     .limit(limit)
 }
 
