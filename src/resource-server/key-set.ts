@@ -57,8 +57,8 @@ const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
- * Returns a cache that holds the fetched set, the age of the set and the last failure. jose's
- * `createRemoteJWKSet` is not used, because it keeps no stale keys during an outage and does not limit the
+ * Returns a cache that holds the fetched set, the age of the set and the last failure. The function
+ * `createRemoteJWKSet` of jose is not used. It keeps no stale keys during an outage, and does not limit the
  * refreshes of parallel requests.
  */
 function createCache(options: KeySetOptions) {

@@ -142,8 +142,8 @@ export function pathOf(request: Request): string {
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document. A
  * request without a valid token gets a challenge that names this document. An `AccessError` that the handler
- * throws is answered like a refused request. A wildcard route of Bun's router must not have open paths,
- * because the wildcard also matches dot segments, which the URL of the request does not show.
+ * throws is answered like a refused request. A wildcard route of Bun's router must not have open paths. The
+ * wildcard also matches dot segments, and the URL of the request does not show these.
  *
  * @param handle gets the claims, or undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`

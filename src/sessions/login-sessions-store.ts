@@ -30,8 +30,8 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
 )
 
 /**
- * True when no audit event shows the login. In this case the login has no event of its own, and no client has
- * exchanged a code of the login since the user signed in.
+ * True when no audit event shows the login. Such a login has no event of its own, and no client has exchanged
+ * a code of the login after the sign-in.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0

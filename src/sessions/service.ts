@@ -131,8 +131,8 @@ export const revokeSession = async (
 
 /**
  * Ends sessions. Their logins continue. Their access tokens stay valid until the tokens expire or the user is
- * deleted or disabled. /oauth/revoke and the deletion of a client or user call this function, because they
- * are no sign of a stolen token or login.
+ * deleted or disabled. The route /oauth/revoke and the deletion of a client or user end sessions in this way,
+ * because none of them is a sign of a stolen token or login.
  */
 export const releaseSessions = async (
   context: Core,

@@ -149,8 +149,8 @@ export const refreshSession = async (
 ): Promise<boolean> => {
   const rotated = await rotate(tx, { session_id: id, ...change })
   if (rotated !== 1) return false
-  // The statement above does not set `due_at`, because an UPDATE that sets this column writes to the index of
-  // the column, even when the value stays the same.
+  // The statement above does not set `due_at`. An UPDATE that sets this column writes to the index of the
+  // column, even when the value stays the same.
   const { sessions } = tx.tables
   if (change.expires_at < due_at)
     await tx.update(sessions).set({ due_at: change.expires_at }).where(eq(sessions.id, id))

@@ -90,9 +90,9 @@ export const createEmailCode = async (
 }
 
 /**
- * Uses up a typed code and returns true. Returns false for a wrong code and counts it. Returns false for
- * every code after too many wrong codes, after the expiry, and when the user is unknown or is no longer
- * allowed to use codes.
+ * Uses up a typed code and returns true. Returns false for a wrong code and counts it. After too many wrong
+ * codes, or after the expiry, returns false for every code. Also returns false when the user is unknown or is
+ * no longer allowed to use codes.
  */
 export const redeemEmailCode = async (
   context: Core,

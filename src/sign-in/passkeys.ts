@@ -58,8 +58,8 @@ const descriptor = ({ credential_id: id, transports }: Factor) => ({ type: 'publ
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Returns the creation options as JSON. If `need` is `required`, the passkey must be discoverable and the
- * authenticator must verify the user, because the user can sign in with the passkey alone. No attestation is
+ * Returns the creation options as JSON. If `need` is `required`, the user can sign in with the passkey alone.
+ * The passkey must therefore be discoverable, and the authenticator must verify the user. No attestation is
  * requested, because no rule depends on the maker of a passkey.
  * https://www.w3.org/TR/webauthn-3/#dictdef-publickeycredentialcreationoptionsjson
  */

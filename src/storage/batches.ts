@@ -19,8 +19,8 @@ const BATCH_TIME = 4
 /**
  * Runs `batch` in separate writes until `batch` returns 0, or a number for which `isLast` is true. Returns
  * the sum of the returned numbers. Other writes run between the batches. On SQLite the time of each batch
- * decides the size of the next batch. The time per row varies by a factor of fifty, because it depends on the
- * kind of row and on whether the pages of the row are in memory.
+ * decides the size of the next batch. The time per row varies by a factor of fifty. It is shorter when the
+ * pages of the row are in memory, and it depends on the kind of row.
  */
 export const inBatches = async (
   store: Store,

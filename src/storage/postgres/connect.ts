@@ -38,8 +38,8 @@ export const withTimeout = async <T>(
 
 /**
  * Reserves a pooled connection on which `first` succeeds, and returns the connection with the result of
- * `first`. Tries at most `pooled` + 1 connections: if all `pooled` connections of the pool are dead, the pool
- * opens a new connection for the last attempt.
+ * `first`. Tries at most `pooled` + 1 connections. If all `pooled` connections are dead, the pool opens a new
+ * connection for the last attempt.
  */
 export const reserve = async <T>(
   pool: SQL,

@@ -32,7 +32,7 @@ type Mode = 'together' | 'alone' | 'rehearsal'
 
 /**
  * Returns the statements that begin a transaction. The transaction is serializable, because a write depends
- * on the rows that it has read (permissions, limits, single use), and two concurrent writes must not
+ * on rows that it has read: permissions, limits, single use. Without this, two concurrent writes could
  * contradict each other (write skew). Each write locks the table `write_lock`. A write that runs alone takes
  * an exclusive lock. Any other write takes a lock that admits other writes. LOCK takes no snapshot, so a
  * transaction sees all commits that were made while it waited for the lock. A wait for the exclusive lock

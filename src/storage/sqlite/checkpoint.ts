@@ -13,8 +13,8 @@ const LIMIT = 16_384
  */
 const GROWTH = 8_192
 /**
- * Number of commits between two checks of the log's length. A check after each commit would be slow with an
- * SQLite before version 3.51, such as the SQLite of macOS, because it runs a checkpoint for each check.
+ * Number of commits between two checks of the log's length. A check after each commit would be slow before
+ * SQLite 3.51, for example with the SQLite of macOS, because each check runs a checkpoint.
  */
 const CHECK_INTERVAL = 8
 
