@@ -18,17 +18,17 @@ const DynamicClientAnswer = z
       .string()
       .nullable()
       .describe(
-        'Organization of the initial access token with which the client registered; null without one.',
+        'Organization of the initial access token with which the client registered. Null for a client that used no such token.',
       ),
     source: z
       .enum(sources)
       .describe(
-        '`registration`: the client registered itself; `document`: its metadata document describes it.',
+        '`registration`: the client registered itself. `document`: a metadata document describes the client.',
       ),
     name: z
       .string()
       .describe(
-        'Name that the client gave itself; Gatehouse does not verify it. For a client without a name: the host of its metadata document or first redirect URI, or the scheme of a redirect URI that is neither http nor https.',
+        'Name that the client gave itself; Gatehouse does not verify it. For a client without a name, this is the host of its metadata document or first redirect URI. If that URI is not http or https, this is its scheme.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
     created_at: time.describe(

@@ -15,7 +15,7 @@ export const logoutFields = {
   backchannel_logout_uri: logout_uri
     .nullable()
     .describe(
-      'URI that gets a logout token when a session has ended (OpenID Connect Back-Channel Logout 1.0). Without the grant `refresh_token` a session expires with its access token; a later sign-out is not reported.',
+      'URI that gets a logout token when a session has ended (OpenID Connect Back-Channel Logout 1.0). If the client lacks the grant `refresh_token`, a session expires together with its access token. A sign-out after the expiry is not reported.',
     ),
   backchannel_logout_session_required: flag.describe(
     'Whether the application needs `sid` in logout tokens. All logout tokens have it.',

@@ -35,12 +35,12 @@ const LogoutItem = z
       .string()
       .nullable()
       .describe(
-        'Time of the next attempt; null when no attempt follows, or when an earlier logout has to be delivered first.',
+        'Time of the next attempt. Null when no attempt follows, or while an earlier logout of the client waits for delivery.',
       ),
     done_at: z
       .string()
       .nullable()
-      .describe('Time at which the logout was delivered or given up; null while the logout waits.'),
+      .describe('Time at which Gatehouse delivered the logout or gave it up. Null while the logout waits.'),
   })
   .meta({
     id: 'ClientLogout',

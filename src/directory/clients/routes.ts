@@ -122,7 +122,7 @@ export const clientRoutes = (context: Context): AdminRoute[] => [
     path: '/clients/:client_id/secret',
     permission: 'clients:update',
     fresh: true,
-    summary: 'Make a new secret; the old one stops working at once',
+    summary: 'Make a new secret; the old secret stops working at once',
     status: 200,
     answer: ClientSecret,
     errors: [404, 409],

@@ -88,7 +88,7 @@ const alg = oneOf(signingAlgs).nullable()
 export const writable = {
   name: line(128, 1).describe('Shown on the login pages.'),
   description: lines(1000).describe('Shown to administrators, and on the consent page.'),
-  kind: oneOf(kindNames).nullable().describe('Kind of the application; null when none was chosen.'),
+  kind: oneOf(kindNames).nullable().describe('Kind of the application; null when no kind was chosen.'),
   redirect_uris: set(uri, 100).describe(
     'URIs to which authorization responses are sent. The URIs are compared exactly, with one exception: `http://127.0.0.1` and `http://[::1]` without a port match any port. For a dynamic client, the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` is ignored.',
   ),
@@ -97,7 +97,7 @@ export const writable = {
     'Origins whose scripts may read the answers of the token, userinfo and revocation endpoints.',
   ),
   grant_types: set(oneOf(grantTypes), 3).describe('Grant types that the client may use.'),
-  scopes: set(scope, 200).describe('Scopes that the client may ask for; `admin` stands for all permissions.'),
+  scopes: set(scope, 200).describe('Scopes that the client may request; `admin` stands for all permissions.'),
   token_endpoint_auth_method: oneOf(clientAuthMethods).describe(
     'How the client authenticates; `none` for public clients.',
   ),
@@ -116,7 +116,7 @@ export const writable = {
   // At most 30 seconds, because a stolen token still works in this window. A client that did not get the
   // answer repeats its request within seconds.
   refresh_token_reuse_window: integer(0, 30).describe(
-    'Seconds for which a used refresh token is still accepted, for a client that did not get the response; 0: never.',
+    'Seconds for which a used refresh token is still accepted, because the client may not have got the response. 0: a used token is refused.',
   ),
   ...presentationFields,
   ...logoutFields,

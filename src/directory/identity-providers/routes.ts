@@ -95,7 +95,7 @@ export const identityProviderRoutes = (context: Context): AdminRoute[] => {
       path: '/identity-providers/:provider_id',
       permission: 'identity_providers:delete',
       fresh: true,
-      summary: 'Delete an identity provider; users created through it stay',
+      summary: 'Delete an identity provider; users who were created through it are kept',
       status: 204,
       errors: [404],
       handle: input => deleteProvider(context, input.params.provider_id, input),

@@ -58,7 +58,7 @@ export const oauth2Settings = {
   emails_endpoint: z
     .union([z.literal(''), address], 'An https address, or an empty text.')
     .describe(
-      'Endpoint that returns the e-mail addresses of the user in the format of GitHub; empty for none.',
+      'Endpoint that returns the e-mail addresses of the user, in the format of GitHub. Empty if there is no such endpoint.',
     ),
 }
 

@@ -99,7 +99,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       answer: SentInvitation,
       errors: [404, 409, 429],
       conflict:
-        'The invitation was already accepted or withdrawn; or nobody can accept it, for example because its user has another address by now; or the server sends no mail.',
+        'The invitation was already accepted or withdrawn, the server sends no mail, or nobody can accept the invitation (for example because the address of its user has changed).',
       handle: async input => sent(await resendInvitation(context, input.params.invitation_id, input)),
     }),
     route({
@@ -107,7 +107,7 @@ export const invitationRoutes = (context: Context): AdminRoute[] => {
       method: 'DELETE',
       path: '/invitations/:invitation_id',
       permission: 'users:delete',
-      summary: 'Withdraw an invitation; users that it created are kept',
+      summary: 'Withdraw an invitation; users who were created with it are kept',
       status: 204,
       errors: [404, 409],
       conflict: 'The invitation was already accepted or withdrawn.',

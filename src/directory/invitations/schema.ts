@@ -70,7 +70,9 @@ const fields = {
   status: oneOf(['pending', 'accepted', 'expired', 'withdrawn']).describe(
     '`accepted`: `max_uses` people have accepted.',
   ),
-  delivery: oneOf(deliveries).describe('`mail` or `link`, as chosen when the invitation was made.'),
+  delivery: oneOf(deliveries).describe(
+    'How the link reaches the person: by `mail`, or as a `link` in the answer.',
+  ),
   user_id: z
     .string()
     .nullable()
@@ -87,7 +89,7 @@ const fields = {
   created_by: z
     .string()
     .nullable()
-    .describe('Id of the user or client that made the invitation; null for the server.'),
+    .describe('Id of the user or client that made the invitation. Null if the server made it.'),
   created_at,
   expires_at: time.describe('Time from which the invitation no longer works (ISO 8601, UTC).'),
 }

@@ -200,7 +200,7 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
   })
 
 /**
- * Withdraws an invitation. Users that it created are kept.
+ * Withdraws an invitation. Users who were created with it are kept.
  *
  * @throws AppError 403 when the invitation gives permissions that the caller lacks; 404 for an unknown
  * invitation; 409 when the invitation was already accepted or withdrawn

@@ -55,7 +55,7 @@ const MAX_LOGIN_DOMAINS = 100
 const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
 const THEME =
-  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (1 to 64 lower-case letters, digits and hyphens); any other name shows default.'
+  'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (NAME has 1 to 64 lower-case letters, digits and hyphens). A theme that does not exist looks like default.'
 const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
 export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; the server fetches no pictures.`
@@ -166,7 +166,7 @@ export const Settings = z
       terms_url: nullable(link).describe('Terms of use, linked from each page.'),
       privacy_url: nullable(link).describe('Privacy policy, linked from each page.'),
       terms: nullable(Terms).describe(
-        'Terms of use that each user accepts at the next login, before an application gets a code; by default none.',
+        'Terms of use. Each user accepts them at the next login, before an application gets a code. By default there are no terms.',
       ),
       support_url: nullable(link).describe('Page or mail address for help, linked from each page.'),
       allowed_domains: nullable(set(domain, 100)).describe('Domains of new e-mail addresses; default: any.'),
@@ -184,10 +184,10 @@ export const Settings = z
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(
-        '`open`: applications that registered themselves (RFC 7591) may sign in users of the organization; `initial_access_token`: only applications that registered with an initial access token of the organization may; default: `off`. A narrower value ends the sessions of the applications that it excludes.',
+        'Which applications that registered themselves (RFC 7591) may sign in users of the organization. `open`: all; `initial_access_token`: only applications that registered with an initial access token of the organization; `off` (default): none. A narrower value ends the sessions of the applications that it excludes.',
       ),
       client_metadata_documents: nullable(oneOf(['off', 'allowlist', 'any'])).describe(
-        '`any`: applications whose client_id is the URL of their metadata document may sign in users of the organization; `allowlist`: only applications in `allowed_metadata_documents` may; default: `off`. A narrower value ends the sessions of the applications that it excludes.',
+        'Which applications whose client_id is the URL of their metadata document may sign in users of the organization. `any`: all; `allowlist`: only applications in `allowed_metadata_documents`; `off` (default): none. A narrower value ends the sessions of the applications that it excludes.',
       ),
       allowed_metadata_documents: nullable(set(documentId, 1000)).describe(
         'URLs of metadata documents that the policy `allowlist` allows. URLs are compared exactly. Default: the documents of Claude, Claude Code, ChatGPT, Codex, Visual Studio Code, Zed and OpenCode.',
