@@ -65,7 +65,7 @@ test('each Markdown file cited in the repository exists', async () => {
   expect(lost.flat()).toEqual([])
 })
 
-/** Returns the paths in backticks whose first folder is a room of src or test, such as `oauth/token.ts`. */
+/** Returns the paths in backticks, such as `oauth/token.ts`, that begin with one of these folders. */
 const pathsIn = (text: string, folders: ReadonlySet<string>): string[] =>
   [...text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+)`/g)]
     .map(([, path = '']) => path)

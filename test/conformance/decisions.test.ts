@@ -1,4 +1,4 @@
-/** Tests that the files and functions that src/DECISIONS.md names exist. */
+/** Tests that each file and each function named in src/DECISIONS.md exists. */
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
@@ -10,7 +10,9 @@ const rows = readFileSync('src/DECISIONS.md', 'utf8')
     const cells = line.slice(2, -2).split(' | ')
     return { line, said: cells.slice(0, -1).join(' '), files: codes(cells.at(-1) ?? '') }
   })
-/** Returns the path from the root; undefined for a file that does not exist. */
+/**
+ * Returns the path of a file from the root of the repository. Returns undefined if the file does not exist.
+ */
 const located = (file: string) => [`src/${file}`, file].find(path => existsSync(path))
 
 test('each row of DECISIONS.md names the files that decide, and they exist', () => {

@@ -1,6 +1,6 @@
 import { idsOf, readRules } from './rules.ts'
 
-/** Rules that the benchmark proves by a figure. */
+/** Rules that no test proves. The benchmark measures them. */
 const MEASURED = new Set(['R-15'])
 
 const CASE = /<testcase name="([^"]*)" classname="([^"]*)"[^>]*?(\/>|>(?:[\s\S]*?)<\/testcase>)/g
@@ -15,7 +15,8 @@ const unescaped = (text: string): string =>
   text.replace(/&(?:lt|gt|quot|apos|amp);/g, entity => entities[entity] ?? '')
 
 /**
- * Returns the rule ids in the titles of passed tests and of their groups, from the runner's JUnit reports.
+ * Reads JUnit reports of the test runner. Returns the rule ids in the titles of passed tests and in the
+ * titles of their groups.
  */
 export const provenIds = (reports: string[]): Set<string> =>
   new Set(
@@ -28,8 +29,8 @@ export const provenIds = (reports: string[]): Set<string> =>
   )
 
 /**
- * Differences between the rules and the runner's reports, one line each; empty when each rule has a passed
- * test.
+ * Returns one line for each difference between the rules and the runner's reports. The list is empty if each
+ * rule has a passed test.
  */
 export const ledgerGaps = async (reports: string[]): Promise<string[]> => {
   const rules = await readRules()

@@ -21,6 +21,6 @@ export const readRules = async (): Promise<Rule[]> => {
   return (await Promise.all(tables)).flat()
 }
 
-/** Returns the rule ids that a title begins with, such as `O-62, TOK-03 only hashes are stored`. */
+/** Returns the rule ids at the beginning of a title such as `O-62, TOK-03 only hashes are stored`. */
 export const idsOf = (title: string): string[] =>
   /^(?:[A-Z]{1,3}-\d\d,? )+/.exec(title)?.[0].match(/[A-Z]{1,3}-\d\d/g) ?? []

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
 
-/** Files of the server and of the console with their text. */
+/** The text of each source file, by the path of the file in src. */
 const everySource = new Map(
   await Promise.all(
     [...new Glob('**/*.{ts,tsx}').scanSync('src')]

@@ -19,14 +19,15 @@ beforeEach(async () => {
   app = await startApp()
   await addClient(app, 'web')
   await create(app, '/roles', { name: 'reader', permissions: ['users:read'] })
-  // Without profile:update the user may add only a factor that the organization demands.
+  // This role does not include profile:update. A user with this role may only add a factor that the
+  // organization demands.
   await addUser(app, 'ada', { roles: ['reader'] })
 })
 
 const demand = (console_acr: string | null, organization = 'default') =>
   app.admin('PUT', `/organizations/${organization}`, { settings: { console_acr } })
 const browse = () => openBrowser(app, { headers: { 'sec-fetch-mode': 'navigate' } })
-/** Returns the class that the ID token names. */
+/** Redeems the code, and returns the `acr` claim of the ID token. */
 const acrOf = async (page: Page) => {
   const { body } = await post(app, '/oauth/token', {
     grant_type: 'authorization_code',

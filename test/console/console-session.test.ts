@@ -1,4 +1,4 @@
-/** Tests that the console has one session in a browser, even if its page is loaded several times. */
+/** Tests that a browser has one session of the console, even if the console is loaded several times. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
@@ -32,8 +32,8 @@ const redeem = async (code: string, more: Record<string, string> = {}) =>
   })
 
 /**
- * Loads the console as a browser does, and signs in if asked to. Returns the code and the answer of the token
- * endpoint.
+ * Loads the console as a browser does, and signs in if the login page appears. Returns the code and the
+ * answer of the token endpoint.
  */
 const load = async (more: Record<string, string> = {}) => {
   const request = authorizeUrl(CONSOLE, { redirect_uri, scope: 'openid admin', ...more })

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
 
 const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4webapi)$/]
-/** Files of the server whose only imports are types. */
+/** Files of the server that import only types. */
 const pure = ['directory/clients/kinds.ts', 'directory/clients/snippets.ts']
 
 const importsOf = (text: string): string[] =>

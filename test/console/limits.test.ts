@@ -22,8 +22,9 @@ beforeEach(async () => {
 })
 
 /**
- * Returns a body that has the value at `place`, such as `uris.0`. `0` is the first text of a list. `*` is the
- * English text at the end of a place, and the first object of a list anywhere else.
+ * Returns a body that has the value at `place`, such as `uris.0`. `0` stands for the first text of a list. At
+ * the end of a place, `*` stands for the English text. Anywhere else, `*` stands for the first object of a
+ * list.
  */
 const bodyWith = (place: string, value: unknown): unknown => {
   const [first = '', ...rest] = place.split('.')

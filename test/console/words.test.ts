@@ -11,7 +11,7 @@ type Part = string | { [name: string]: Part }
 const read = (language: string): Promise<Part> => Bun.file(`${app}/words/${language}.json`).json()
 const isPlural = (part: Part): part is Record<string, string> => typeof part === 'object' && 'other' in part
 
-/** Returns texts and plurals by their keys. */
+/** Returns each text and each plural with its key. */
 const flat = (part: Part, place = ''): [string, string | Record<string, string>][] =>
   typeof part === 'string' || isPlural(part)
     ? [[place, part]]

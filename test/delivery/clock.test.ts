@@ -1,6 +1,6 @@
 /**
- * Tests that messages which were put off while the clock was ahead do not wait for that time after the clock
- * is set back.
+ * Tests messages that were postponed while the clock was fast. After the clock is set back, their delivery
+ * does not wait until the postponed time.
  */
 import { expect, test } from 'bun:test'
 import { NEVER, startDelivery } from '#src/delivery/queue.ts'
@@ -17,8 +17,8 @@ import { grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 
 /**
- * Starts an app with a mail, a logout and an event to deliver. Its clock is `ahead` ms fast, until `setBack`
- * is called.
+ * Starts an app with three messages to deliver: a mail, a logout and an event. The app's clock is `ahead` ms
+ * fast until `setBack` is called.
  */
 const startAhead = async (ahead: number) => {
   const outcomes: string[] = []
@@ -74,7 +74,7 @@ test('DEL-08 a server that starts after the clock was set back delivers them', a
 test('DEL-08 a server that runs while the clock is set back delivers them', async () => {
   const { app, outcomes, setBack, start } = await startAhead(HOUR)
   const stops = start()
-  // A claim ends a minute later or more; the first pause after a failure is shorter.
+  // The pause after a first failure is shorter than a minute. A claim lasts at least a minute.
   const arePutOff = () =>
     app.context.store.read(async q => {
       const { mails, logouts, webhooks } = q.tables
@@ -85,7 +85,7 @@ test('DEL-08 a server that runs while the clock is set back delivers them', asyn
   await until(arePutOff)
   expect(outcomes.splice(0).sort()).toEqual(failed)
   setBack()
-  // A commit starts a round of each delivery, as a poll does.
+  // This write starts a round of each delivery. A poll starts the same rounds.
   await app.context.store.write(async tx => {
     for (const topic of ['mails', 'logouts', 'webhook_turns'] as const) tx.changed(topic)
   })

@@ -24,7 +24,7 @@ import { until } from '#test/support/until.ts'
 const jtiOf = (body: unknown): string =>
   claimsOf(String(new URLSearchParams(String(body)).get('logout_token'))).jti
 
-/** Puts `each` logouts into the outbox for every one of `targets` clients of an organization. */
+/** Adds an organization, and queues `each` logouts for each of `targets` client ids. */
 const enqueue = async (app: TestApp, slug: string, targets: number, each = 1): Promise<void> => {
   const { id: organization_id } = await addOrganization(app, slug)
   const now = app.clock.now()

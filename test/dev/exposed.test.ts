@@ -1,4 +1,4 @@
-/** Tests development mode on a server that others may reach. */
+/** Tests development mode on a server that other machines can reach. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -44,7 +44,8 @@ const { client_secret } = await addClient(app, 'web')
 const entry = authorizeUrl('web').replace('/oauth/authorize', '/saml/fake/login')
 
 /**
- * Starts a login of an application, fills in the provider's page, and posts its answer as the button does.
+ * Starts a login of an application, fills in the provider's page, and posts the provider's answer as the
+ * button of that page does.
  */
 const logIn = async (fields: Record<string, string>): Promise<{ posting: Page; end: Page }> => {
   await app.events()

@@ -51,7 +51,7 @@ const controls = (path: string, init: RequestInit = {}) =>
 
 const listed = async (path: string) => (await (await controls(path)).json()) as Record<string, unknown>
 
-/** Follows a login through the user picker to the callback page, keeping cookies. */
+/** Follows a login from the user picker to the callback page, and keeps the cookies. */
 const signIn = async (client_id: string): Promise<Response> => {
   const cookies = new Map<string, string>()
   const visit = async (path: string) => {

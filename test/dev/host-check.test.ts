@@ -9,7 +9,7 @@ import { askRaw } from '#test/support/socket.ts'
 
 const server = await start()
 afterAll(() => server.stop())
-// Waits for the RSA key, which is made in the background: GET /dev/keys lists only the keys that exist.
+// Waits for the RSA key, which the server makes in the background. GET /dev/keys lists only keys that exist.
 await fetch(`${server.url}/.well-known/jwks.json`)
 
 const bearer = { authorization: `Bearer ${server.control_token}` }
@@ -30,7 +30,7 @@ const decide = (request: URLSearchParams, decision = 'approve', headers: Record<
     new URLSearchParams({ request: String(request), sub: 'robin', decision }),
   )
 
-/** Returns an AuthnRequest, encoded for the redirect binding, that asks for the answer at `acs_url`. */
+/** Returns an AuthnRequest with this `acs_url`, encoded for the redirect binding. */
 const authnRequest = (acs_url: string): string => {
   const xml = `<samlp:AuthnRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" AssertionConsumerServiceURL="${acs_url}"><saml:Issuer>sp</saml:Issuer></samlp:AuthnRequest>`
   return Buffer.from(Bun.deflateSync(Buffer.from(xml))).toString('base64')

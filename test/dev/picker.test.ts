@@ -4,7 +4,7 @@ import type { Gatehouse } from '#src/testing/types.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
 import { CHALLENGE } from '#test/support/people.ts'
 
-/** One browser: it keeps cookies, and the test follows redirects. */
+/** Returns a browser that keeps cookies. It does not follow redirects. */
 const browserOf = (server: Gatehouse) => {
   const cookies = new Map<string, string>()
   return async (path: string) => {

@@ -213,7 +213,7 @@ describe('dev 12: reset', () => {
       members: (await app.admin('GET', `/groups/${group.id}`)).body,
       events: (await app.admin('GET', `/events?organization_id=${organization_id}`)).body,
     })
-    // A development server takes its snapshot soon after this call.
+    // A development server takes its snapshot soon after the call of `development`.
     const handle = development(app.context, app.fetch, {
       clock: devClock(),
       mail,

@@ -15,7 +15,7 @@ const isFresh = (table: string, column: string, row: Row): boolean =>
   (column === 'id' && ['events', 'signing_keys'].includes(table)) ||
   (column === 'value' && row.name === 'instance_key')
 
-/** Returns all rows by table. For the search index, the rows are its terms instead of its internal blocks. */
+/** Returns the rows of each table, without the internal tables of the search index. */
 const contentOf = (db: Database): [name: string, rows: Row[]][] =>
   (db.query("SELECT name FROM sqlite_schema WHERE type = 'table'").values().flat() as string[])
     .filter(name => !/^users_search_(?:data|idx|docsize|config)$/.test(name))
@@ -42,8 +42,8 @@ test('the prepared rows are those that the default seed writes', async () => {
 })
 
 test('a server with the prepared database has the same contents as a server that applies the seed', async () => {
-  // The prepared rows are used only when no seed is given. A given seed is applied by the services of the
-  // admin API, even if it equals the default seed.
+  // A server without the option `seed` uses the prepared rows. A server with the option applies the seed
+  // through the services of the admin API, even if the seed equals the default seed.
   const applied = await startedWith({ seed: { ...defaultSeed } }, contentOf)
   const prepared = await startedWith({}, contentOf)
   expect(withoutFresh(prepared)).toEqual(withoutFresh(applied))

@@ -95,8 +95,8 @@ describe('refusals follow the documented order', () => {
     expect(await ask('PUT', '/roles/nowhere', { colour: 'red' })).toBe(422)
     // 404 comes before the 403 for a permission that the caller cannot grant.
     expect(await ask('PUT', '/roles/nowhere', { permissions: ['events:read'] })).toBe(404)
-    // The 403 for a grant or a target comes before the 422 for references and read-only fields, and before
-    // 409.
+    // The 403 for a forbidden grant or a forbidden target comes before the 422 for references and read-only
+    // fields. It also comes before the 409.
     const foreign = { name: 'x', organization_id: 'org_nowhere' }
     expect(await ask('POST', '/roles', { ...foreign, permissions: ['events:read'] })).toBe(403)
     expect(await ask('POST', '/roles', { ...foreign, permissions: [] })).toBe(422)

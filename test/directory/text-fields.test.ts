@@ -8,8 +8,8 @@ beforeEach(async () => {
 })
 
 /**
- * A resource: its path, the name of the member that has its id, and a valid body. `texts` maps the place of
- * each text to a function that returns a change of the text.
+ * A resource: its path, the name of its id field, and a valid body. The keys of `texts` are the places of
+ * texts. Each function in `texts` returns a change of one text.
  */
 interface Subject {
   path: string

@@ -209,7 +209,7 @@ describe('GET /users', () => {
   )
 })
 
-/** Enough users for every strategy of search-store. */
+/** With this many users, the search uses each of the strategies in search-store. */
 const USERS = 25_000
 let store: Store & { path: string }
 let everybody: (UserRow & { texts: string[] })[]
@@ -373,7 +373,7 @@ describe('among 25,000 users', () => {
         /^SCAN (users|user_roles)\b|Seq Scan on (users|user_roles)\b/.test(detail),
       )
       expect([text, scans]).toEqual([text, []])
-      // The plan may sort if a search fetches few matches.
+      // A statement that reads the search index may sort, because it sorts only a few matches.
       const sorts = steps.filter(
         ({ isOutermost, detail }) => !isOutermost && /TEMP B-TREE FOR ORDER BY/.test(detail),
       )

@@ -60,7 +60,8 @@ describe('hashes', () => {
   })
 
   test('from other systems verify: argon2, and bcrypt, which reads 72 bytes', async () => {
-    // From the test vectors of bcrypt's authors: https://github.com/openwall/crypt_blowfish (wrapper.c).
+    // The bcrypt hashes are test vectors of crypt_blowfish: https://github.com/openwall/crypt_blowfish
+    // (wrapper.c).
     const known = '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'
     expect(await verifyPassword(context, known, 'U*U', lane)).toBe(true)
     const long = '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'

@@ -1,4 +1,7 @@
-/** An API on Elysia: `gatehouse exec -- bun elysia-api.ts`, or with the variables of a real server. */
+/**
+ * An API on Elysia. Run it with `gatehouse exec -- bun elysia-api.ts`, or with the environment variables of a
+ * real server.
+ */
 import { fromEnv } from '@gatehouse/resource-server'
 import { gatehouse } from '@gatehouse/resource-server/elysia'
 import { Elysia, t } from 'elysia'

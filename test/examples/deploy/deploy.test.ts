@@ -65,7 +65,7 @@ test('the image and the unit run as an unprivileged user, and the unit requests 
   const unit = text('gatehouse.service')
   for (const line of [
     'Type=notify',
-    // A user that exists without the service, so that files with secrets can be readable for it alone.
+    // This user exists even without the service. Files with secrets can be readable for this user alone.
     'User=gatehouse',
     'Group=gatehouse',
     'CapabilityBoundingSet=',
