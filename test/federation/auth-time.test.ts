@@ -18,7 +18,10 @@ const somebody = () => ({ sub: `person-${++made}`, email: `person-${made}@exampl
 const entry = (more = '', client_id = 'app', alias = 'upstream') =>
   authorizeUrl(client_id).replace('/oauth/authorize', `/oauth/social/${alias}`) + more
 
-/** Makes the provider send an `auth_time` of this many seconds ago, or none when undefined. */
+/**
+ * Makes the provider send an `auth_time` that lies this many seconds in the past. If `seconds` is undefined,
+ * the provider sends no `auth_time`.
+ */
 const provenAgo = (seconds: number | undefined) => {
   upstream.twist = ({ claims }) => {
     if (seconds === undefined) delete claims.auth_time
@@ -57,8 +60,8 @@ describe('H-30 single sign-on at a provider', () => {
 
     const asked = await prove(browser)
     expect([asked.status, asked.heading]).toEqual([200, 'Confirm it’s you'])
-    // The provider's answer is refused while its auth_time is still eight hours old, and accepted when the
-    // provider has asked the user to sign in.
+    // The first answer is refused, because its auth_time lies eight hours in the past. The second answer is
+    // accepted, because the provider has asked the user to sign in.
     const again = /request=[\w-]+/.exec(asked.html)?.[0]
     const away = await browser.get(`/oauth/social/upstream?${again}`)
     expect(new URL(away.location ?? '').searchParams.get('prompt')).toBe('login')

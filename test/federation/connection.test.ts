@@ -26,7 +26,7 @@ const reply = (path: string, body: unknown, status = 200) => {
   upstream.intercept = ({ url }) =>
     new URL(url).pathname === path ? Response.json(body, { status }) : undefined
 }
-/** The discovery document with changed members. */
+/** Changes members of the discovery document. */
 const describeAs = (change: Json) => {
   upstream.intercept = async request => {
     if (!request.url.endsWith('/.well-known/openid-configuration')) return undefined

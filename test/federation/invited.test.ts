@@ -18,11 +18,14 @@ const gone = { status: 410, heading: 'This link doesn’t work any more' }
 const invite = (body: Json = {}): Promise<Json> => create(app, '/invitations', { delivery: 'link', ...body })
 const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
 
-/** Chooses a provider on the page of an invitation; returns the URL of the redirect. */
+/** Chooses a provider on the page of an invitation, and returns the answer. */
 const choose = (browser: Browser, page: Page, provider: string): Promise<Page> =>
   browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider })
 
-/** Opens an invitation, follows the redirect to the provider and returns the callback without calling it. */
+/**
+ * Opens an invitation and follows the redirect to the provider. Returns the path of the callback, which is
+ * not called yet.
+ */
 const setOut = async (url: string, who: UpstreamUser, alias = 'closed', browser = fresh()) => {
   const away = await browser.follow(await choose(browser, await browser.get(url), alias))
   return { browser, callback: pathOf(await atUpstream(upstream, away.location ?? '', who)) }

@@ -5,8 +5,8 @@ import { addClient, authorizeUrl, codeRow } from '#test/support/people.ts'
 import { addProvider, startFederated, type UpstreamUser } from './upstream.ts'
 
 /**
- * Starts a server with three providers. The e-mail addresses of `trusted` are trusted, those of `asking` are
- * not, and `closed` accepts no new users.
+ * Starts a server with three providers. The e-mail addresses of `trusted` are trusted. The e-mail addresses
+ * of `asking` are not trusted. `closed` accepts no new users.
  */
 export const startLinking = async (options: Parameters<typeof startFederated>[0] = {}) => {
   const { app, upstream, honest } = await startFederated(options)

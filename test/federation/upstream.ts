@@ -11,7 +11,7 @@ export const ISSUER = 'https://upstream.example'
 export interface Upstream {
   twist: (draft: Draft) => void
   publish: (keys: Record<string, unknown>[]) => Record<string, unknown>[]
-  /** Answers instead of the provider. */
+  /** Answers a request in place of the provider. If the result is undefined, the provider answers. */
   intercept: (request: Request) => Response | Promise<Response | undefined> | undefined
   /** Paths that the server requested. */
   asked: string[]
@@ -62,7 +62,7 @@ export interface UpstreamUser {
   email_verified?: string
 }
 
-/** Signs the user in at the provider and returns the callback URL of its redirect. */
+/** Signs the user in at the provider. Returns the callback URL to which the provider redirects. */
 export const atUpstream = async (
   upstream: Upstream,
   location: string,
@@ -85,8 +85,8 @@ export const atUpstream = async (
 }
 
 /**
- * Opens `entry`, which redirects to the provider, and signs in there as `who`. Returns the last page, or the
- * redirect to the client.
+ * Opens `entry`, which redirects to the provider. Signs in at the provider as `who`. Returns the last page or
+ * the redirect to the client.
  */
 export const goThrough = async (
   browser: Browser,

@@ -21,7 +21,7 @@ const app = await startApp()
 await app.admin('GET', '/users')
 const caused = new Set<string>()
 
-/** Returns every event of an operation as type, actor and target, so that a test asserts all of them. */
+/** Returns each event that an operation records, as type, actor and target. Tests compare the whole list. */
 const recorded = async (operation: () => Promise<unknown>): Promise<string[]> => {
   await app.events()
   await operation()
@@ -66,8 +66,8 @@ const resources: [string, Json, Json, string][] = [
 
 const runs: (() => Promise<void>)[] = []
 /**
- * Declares a test whose body runs only once. The last test of this file needs the events of all bodies, so it
- * runs the bodies that have not run yet.
+ * Declares a test whose body runs only once. The last test of this file needs the events of all bodies. It
+ * runs each body that has not run yet.
  */
 const operation = (title: string, body: () => Promise<void>) => {
   let running: Promise<void> | undefined

@@ -28,8 +28,8 @@ interface Program {
 }
 
 /**
- * Loads the program of the page with another issuer, from a file below the repository, so that imports find
- * the package.
+ * Writes the program of the page, with another issuer, to a file in the repository, and loads the file.
+ * Imports find the package only from inside the repository.
  */
 const loadProgram = async (issuer: string): Promise<Program> => {
   const { blocks = [] } =
@@ -63,7 +63,7 @@ const kill = async (server: Running) => {
   await server.exited
 }
 
-/** Signs in at the client; returns the claims of the ID token. */
+/** Signs in at the client, and returns the claims of the ID token. */
 const logIn = async (server: Running, client: Json): Promise<Json> => {
   const app = remote(server)
   const { code } = await logInTo(openBrowser(app), 'shop', 'ada')

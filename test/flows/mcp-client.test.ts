@@ -1,6 +1,6 @@
 /**
- * Tests that unmodified clients of the MCP TypeScript SDK sign in by themselves at an MCP server that the SDK
- * guards.
+ * Tests unmodified clients of the MCP TypeScript SDK at an MCP server that Gatehouse's SDK guards. The
+ * clients sign in by themselves.
  */
 import { describe, expect, test } from 'bun:test'
 import * as v2 from '@modelcontextprotocol/client'
@@ -58,7 +58,7 @@ const guarded = protect(verifier, serveTools, {
   scopesSupported: ['tools.read', 'tools.write'],
 })
 
-/** Requests of the client, in order: method and path. */
+/** Method and path of each request of the client, in order. */
 let sent: string[] = []
 const network = async (input: string | URL, init?: RequestInit): Promise<Response> => {
   const url = new URL(input)
@@ -68,7 +68,7 @@ const network = async (input: string | URL, init?: RequestInit): Promise<Respons
     : guarded(new Request(url, init))
 }
 
-/** A client without a registration, and the values that it stores. */
+/** Returns a client that is not registered yet, and the values that the client stores. */
 const newClient = (clientMetadataUrl?: string) => {
   const kept: { client?: Json; tokens?: Json; verifier?: string; url?: URL; discovery?: Json } = {}
   const provider = {
@@ -109,7 +109,7 @@ const newClient = (clientMetadataUrl?: string) => {
 }
 
 const browser = openBrowser(app)
-/** Opens the authorization request as the client's browser would; returns the parameters of the answer. */
+/** Opens the authorization request as the user's browser does. Returns the parameters of the answer. */
 const allow = async (url: URL | undefined): Promise<Record<string, string>> => {
   const page = await browser.get(`${url?.pathname}${url?.search}`)
   const consent = page.html.includes('/oauth/login')
@@ -129,7 +129,8 @@ const self = { name: 'test', version: '1.0.0' }
 const versions = [
   {
     name: '@modelcontextprotocol/sdk 1.x',
-    // With a refresh token this client cannot step up: it refreshes with its current scopes and gives up.
+    // If this client has a refresh token, it cannot step up. It refreshes the token with the current scopes
+    // and then gives up.
     stepsUpAlone: false,
     connect: (authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: network })

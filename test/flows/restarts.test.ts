@@ -21,7 +21,7 @@ import { redeem } from '#test/support/tokens.ts'
 // Timeout in ms: each request opens the database, and the machine may be busy.
 setDefaultTimeout(30_000)
 
-// The server restarts for each request, so no request uses the memory of an earlier one.
+// The server restarts for each request, so no request uses the memory of an earlier request.
 const mail = captureMail()
 const app = await startApp({}, { mail })
 const remade = restarting(app)
@@ -54,7 +54,7 @@ const withTotp = async () => {
   return { user, browser, key, codes: recoveryCodesOf(page) }
 }
 
-/** Returns the page after the password. */
+/** Signs in with the password, and returns the page of the second step. */
 const secondStep = async (browser: Browser, user: Json, more: Record<string, string> = {}) => {
   const page = await signIn(browser, await browser.get(authorizeUrl('web', more)), user.username)
   expect(page.heading).toBe('Two-step verification')

@@ -14,7 +14,10 @@ await app.admin('PUT', `/groups/${group.id}/members/${ada.id}`)
 
 const ask: openid.CustomFetch = (url, init) => app.call(url, init as RequestInit)
 
-/** Signs in as the application does and returns what it reads: the ID token's claims and userinfo. */
+/**
+ * Signs in as the application does. Returns what the application reads: the claims of the ID token and of
+ * userinfo.
+ */
 const claimsFor = async (client: Json, auth: openid.ClientAuth, scope: string, pkce: boolean) => {
   const configuration = await openid.discovery(new URL(BASE), client.client_id, undefined, auth, {
     [openid.customFetch]: ask,

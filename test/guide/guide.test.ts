@@ -13,7 +13,7 @@ import { accessTokenClaims } from '#src/protocol/oidc/claims.ts'
 const root = join(import.meta.dir, '../..')
 const pages = guideSections.flatMap(section => section.pages)
 
-/** Returns the first cells of all tables with this heading, in the order of the pages. */
+/** Returns the first column of each table that begins with this heading, in the order of the pages. */
 const rowsOf = (heading: string): string[] =>
   pages.flatMap(({ blocks }) =>
     blocks.flatMap(block =>

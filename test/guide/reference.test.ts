@@ -32,7 +32,7 @@ const paragraphsOf = (subject: string) =>
     block.type === 'paragraph' ? [{ text: plain(block.text), codes: codesOf(block.text) }] : [],
   )
 
-/** Returns the code spans of each cell, row by row, from the tables with this heading on a page. */
+/** Returns the rows of the tables with this heading on a page. Each cell is the list of its code spans. */
 const tables = (subject: string, heading: string): string[][][] => {
   return blocksOf(subject).flatMap(block =>
     block.type === 'table' && plain(block.head[0] ?? []) === heading

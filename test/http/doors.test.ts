@@ -123,7 +123,7 @@ const doors: Record<string, Door> = {
     ask: async (ip, tenant, device) => {
       const { browser, page } = await loginPage(ip, tenant, device)
       const [path = ''] = /\/oauth\/reset-password\?request=[\w-]+/.exec(page.html) ?? []
-      // A device cookie passes the limits of the network only for its own user.
+      // A device cookie lifts the limits of the network only for the user of this cookie.
       const username = device ? `user-${tenant}` : `nobody${++names}`
       return browser.submit(await browser.get(path), { username })
     },

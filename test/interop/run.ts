@@ -20,7 +20,7 @@ import { closeChromium, openPage } from '#test/support/chromium.ts'
 import { startDev } from '#test/support/development.ts'
 import { EXECUTABLE } from '#test/support/executable.ts'
 
-/** The clients need Node 22. */
+/** Name of the package that has Node 22, which the clients need. */
 const NODE = `node-${process.platform}-${process.arch}`
 const PACKAGES = [
   'mcp-remote@0.15.1',
@@ -44,8 +44,8 @@ interface Target extends AsyncDisposable {
   url: string
   mcp_url: string
   /**
-   * Requests since the last call: method, path, status and names of parameters. Always empty for `gatehouse
-   * serve`.
+   * Returns the requests since the last call, each with method, path, status and names of parameters. The
+   * list is always empty for `gatehouse serve`.
    */
   asked(): Promise<string[]>
 }
@@ -233,10 +233,11 @@ type Provider = ReturnType<typeof openProvider>['provider']
 
 const self = { name: 'test', version: '1.0.0' }
 
-/** The versions of the SDK: `open` connects, `finish` passes the answer of an authorization. */
+/** The versions of the SDK. `open` connects the client. `finish` passes the answer of an authorization. */
 const versions = {
   '@modelcontextprotocol/sdk 1.x': {
-    // With a refresh token this client cannot step up: it refreshes with its current scopes and gives up.
+    // If this client has a refresh token, it cannot step up. It refreshes the token with the current scopes
+    // and then gives up.
     stepsUpAlone: false,
     connect: (mcp_url: string, authProvider: Provider) => {
       const transport = new StreamableHTTPClientTransport(new URL(mcp_url), { authProvider })

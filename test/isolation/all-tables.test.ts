@@ -1,4 +1,4 @@
-/** Walks all tables, so that a new table is either covered or makes a test fail. */
+/** Walks all tables. A table that these tests do not cover makes a test fail. */
 import { expect, test } from 'bun:test'
 import { type Column, getTableColumns } from 'drizzle-orm'
 import { setPicture } from '#src/directory/users/picture.ts'
@@ -91,7 +91,7 @@ const everywhere = async (app: TestApp) => {
   return { user, organization_id }
 }
 
-/** By table: the part of a download that has the rows of the table. */
+/** For each table: the part of a download that has the rows of this table. */
 const downloaded: Record<string, string> = {
   consents: 'applications',
   external_accounts: 'external_accounts',
@@ -103,7 +103,7 @@ const downloaded: Record<string, string> = {
   terms_acceptances: 'terms',
   user_roles: 'user',
 }
-/** By table: the reason why a download leaves out its rows, which name people. */
+/** For each table that names people but is not part of a download: the reason. */
 const leftOut: Record<string, string> = {
   devices: 'hashes of cookies',
   email_codes: 'a hash, for ten minutes',
@@ -131,8 +131,8 @@ test('PEO-38 each table with rows of people has its part in the download of own 
 })
 
 /**
- * Tables whose rows outlive the user: applications still have to be told that a session has ended. The rows
- * name a person only by id.
+ * Tables whose rows stay when the user is deleted, because applications still have to receive the end of a
+ * session. These rows name a person only by id.
  */
 const OUTBOX = ['logouts']
 

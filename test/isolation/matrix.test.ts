@@ -93,7 +93,7 @@ const seen = ({ status, body }: { status: number; body: Json }) => ({
   request_id: undefined,
 })
 
-/** Deletions run last, dependent objects first. */
+/** Sorts the routes. Deletions run last, and dependent objects are deleted first. */
 const inOrder = (routes: AdminRoute[]): AdminRoute[] => {
   const verbs = ['GET', 'POST', 'PUT', 'DELETE']
   const rank = ({ method, path }: AdminRoute) =>

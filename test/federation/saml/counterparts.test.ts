@@ -27,7 +27,7 @@ const plain: Wanted[] = [
 /** pysaml2 encrypts with AES-256-GCM; SimpleSAMLphp 1.19 supports only AES-256-CBC. */
 const encrypted: Wanted = { alias: 'encrypted', sign_response: true, sign_assertion: true, encrypt: true }
 
-/** An app with the machine's clock, because real providers use it. */
+/** Starts an app whose clock shows the real time, because real providers use the real time. */
 const startInRealTime = async (): Promise<TestApp> => {
   const app = await startApp({ outbound_allow: ['*=127.0.0.1:*'] })
   app.clock.advance(Date.now() - app.clock.now())

@@ -19,7 +19,7 @@ export interface Wanted {
   encrypt: boolean
 }
 
-/** Gatehouse's metadata for that alias, as the provider's administrator gets it. */
+/** Adds Gatehouse's metadata for the alias, as the provider's administrator gets it. */
 export interface Known extends Wanted {
   entity_id: string
   acs_url: string
@@ -29,8 +29,8 @@ export interface Known extends Wanted {
 }
 
 /**
- * Creates the provider in Gatehouse with placeholder metadata; the real metadata follows when the provider
- * runs.
+ * Creates the providers in Gatehouse with placeholder metadata. The real metadata of a provider follows when
+ * the provider runs.
  */
 export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]): Promise<Known[]> => {
   const certificates = [await certify(newPair())]
@@ -63,7 +63,6 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
 /** A real identity provider in a separate process. */
 export interface Counterpart extends AsyncDisposable {
   origin: string
-  /** URL of the provider's metadata. */
   metadata_url: string
 }
 
@@ -117,7 +116,7 @@ const php = (value: unknown): string => {
     : String(value)
 }
 
-/** Runs SimpleSAMLphp under PHP's web server, with one user `ada`, password `adapass`. */
+/** Runs SimpleSAMLphp under PHP's web server. The only user is `ada` with the password `adapass`. */
 export const startSimpleSaml = async (parties: Known[]): Promise<Counterpart> => {
   const folder = mkdtempSync(join(tmpdir(), 'simplesaml-'))
   const [config, metadata, data] = ['config', 'metadata', 'data'].map(name => join(folder, name))
@@ -200,7 +199,7 @@ export const startPysaml2 = async (parties: Known[]): Promise<Counterpart> => {
 
 /**
  * Acts as a user's browser at a real provider. Follows redirects, fills in the provider's form, and returns
- * the form that is posted to Gatehouse.
+ * the form that the browser would post to Gatehouse.
  */
 export const answerAt = async (
   location: string,

@@ -35,7 +35,7 @@ const formTo = (action: string, fields: Record<string, string>): Response => {
 
 /** Runs an identity provider of samlify on loopback, which signs every user in as `alan`. */
 export const startSamlify = async (parties: Known[]): Promise<Counterpart> => {
-  // samlify requires a schema validator; this one accepts everything.
+  // samlify requires a schema validator. This validator accepts everything.
   setSchemaValidator({ validate: async () => 'not checked' })
   const pair = newPair()
   const certificate = await certify(pair)

@@ -45,7 +45,7 @@ export interface Trip {
   party: Party
 }
 
-/** Gatehouse's endpoints for a provider of that alias. */
+/** Returns Gatehouse's endpoints for the provider with this alias. */
 export const partyOf = (app: TestApp, alias: string, request_id?: string): Party => ({
   issuer: ISSUER,
   audience: `${BASE}/saml/${alias}/metadata`,
@@ -54,7 +54,10 @@ export const partyOf = (app: TestApp, alias: string, request_id?: string): Party
   now: app.clock.now(),
 })
 
-/** Starts a login at the provider; `query` as on /oauth/authorize, or `request=<handle>`. */
+/**
+ * Starts a login at the provider. `query` begins with `?` and has the parameters of /oauth/authorize or
+ * `request=<handle>`.
+ */
 export const setOut = async (
   app: TestApp,
   alias: string,
@@ -119,7 +122,7 @@ export const arrive = async (
   return page
 }
 
-/** Returns the messages from which forgeries are made, for this trip. */
+/** Returns the genuine messages from which the forgeries are made. */
 export const genuineFor = (idp: IdentityProvider, party: Party): Genuine => {
   const said = ordinary(party)
   const status = '<samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Responder"/>'

@@ -6,7 +6,7 @@ import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 
-/** The provider's answers by path, and the requests that the server sent to it. */
+/** The provider's answers by URL, and the requests that the server sent to the provider. */
 let answers: Record<string, () => Response>
 let asked: { url: string; headers: Headers; body: URLSearchParams }[]
 

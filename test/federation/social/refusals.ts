@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addProvider, startFederated } from '../upstream.ts'
 
-/** Starts a server with the provider `up`, and checks the common properties of refusals. */
+/** Starts a server with the provider `up`. Returns a check of the properties that all refusals share. */
 export const startRefusals = async () => {
   const { app, upstream, honest } = await startFederated()
   await addProvider(app, 'up')
