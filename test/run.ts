@@ -5,8 +5,9 @@ import { ledgerGaps } from './conformance/ledger.ts'
 import { hasPostgres } from './support/postgres.ts'
 
 /**
- * Runs the whole suite. Builds the executable that some tests start, runs all tests, and then runs the tests
- * that use a store again on PostgreSQL. The last line counts the passed and failed tests, for any CI system.
+ * Runs the whole suite. Builds the executable that some tests start, and runs all tests. Then runs the tests
+ * that use a store a second time, on PostgreSQL. The last line counts the passed and failed tests, for any CI
+ * system.
  */
 const run = async (
   command: string[],
@@ -28,8 +29,8 @@ const ON_BOTH = [
   ...['operations', 'pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage'],
 ]
 /**
- * Tests that run on SQLite only: tests of its files, plans and locks, and tests that choose their engines
- * themselves.
+ * Tests that run on SQLite only: tests of SQLite's files, plans and locks, and tests that choose their
+ * engines themselves.
  */
 const SQLITE_ALONE = new Set([
   'operations/check',
@@ -62,7 +63,7 @@ const onBoth = (): string[] =>
 
 const counts = { pass: 0, fail: 0, skip: 0 }
 const failures: string[] = []
-/** Matches a failed test with the output before its verdict. The end of the run repeats both. */
+/** Matches a failed test and the output before its verdict. Both are printed again at the end of the run. */
 const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 /**
  * Milliseconds for a test that sets no timeout: Bun's default of 5 s is too short for a browser on a busy
@@ -71,8 +72,8 @@ const FAILURE = /(?:^(?!\((?:pass|fail|skip)\)).*\n){0,60}^\(fail\) .*$/gm
 const TIMEOUT = '30000'
 /**
  * Two files run at once, because many tests wait for a browser, a server or a disk. Each of the two processes
- * keeps its modules between files, and with them its PostgreSQL server, because each file would otherwise
- * load and start them again. A failed test is not repeated: a test that fails by chance has a fault.
+ * keeps its modules and its PostgreSQL server between files. Otherwise each file would load and start them
+ * again. A failed test is not repeated: a test that fails by chance has a fault.
  */
 const PARALLEL = ['--parallel=2', '--no-isolate']
 const reportFolder = mkdtempSync(join(tmpdir(), 'gatehouse-reports-'))

@@ -16,7 +16,7 @@ const choose = { password: 'Another-horse-8', password_repeat: 'Another-horse-8'
 let users = 0
 const newUser = () => addUser(app, `user${++users}`)
 
-/** Sends a link to the user by mail. */
+/** Requests a mail with a reset link for the user, and returns the path of the link. */
 const resetLink = async (user: { username: string }): Promise<string> => {
   const browser = openBrowser(app, { ip: `198.51.100.${users}` })
   const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/reset-password'))
@@ -52,7 +52,7 @@ describe('links that sign a user in are revoked', () => {
       await end(`/users/${user.id}`)
       for (const url of urls) expect(await browser.get(url)).toMatchObject(gone)
       expect(await browser.submit(opened, choose)).toMatchObject(gone)
-      // A new link works, and so do links of other users.
+      // A new link of the user works.
       expect((await browser.get(await signInLink(app, user))).status).toBe(200)
     })
 

@@ -27,7 +27,7 @@ const NEW = 'Another-horse-8'
 const choose = { password: NEW, password_repeat: NEW }
 const gone = { status: 410, heading: 'This link doesn’t work any more' }
 let users = 0
-/** Each test has its own IP address, because requests are counted by address. */
+/** Each browser has its own IP address, because requests are counted by address. */
 let machines = 0
 const elsewhere = () => openBrowser(app, { ip: `198.51.100.${++machines}` })
 
@@ -36,7 +36,7 @@ const newUser = async (more = {}) => {
   await app.events()
   return user
 }
-/** Delivers the queued mail and returns it as recipient and subject. */
+/** Delivers the queued mails, and returns the recipient and the subject of each mail. */
 const post = async () => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);

@@ -8,7 +8,7 @@ const app = await startApp()
 let made = 0
 
 /**
- * Opens the form behind a link of a user with a second factor. The form may be sent again until the factor is
+ * Opens the form behind a link of a user with a second factor. The form can be sent again until the factor is
  * proven.
  */
 const openLink = async () => {

@@ -23,7 +23,7 @@ const asker = await addClient(app, 'asker', {
   capabilities: ['token_introspection'],
 })
 const grant = () => grantTokens(app, client, alice, { scope: 'openid admin' })
-// The first tokens generate the keys that sign them.
+// The first grant generates the keys that sign the tokens.
 let tokens = await grant()
 let good: Json
 let [head, payload, signature] = ['', '', '']
@@ -47,7 +47,9 @@ const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const header = { alg: 'ES256', kid: ours.kid, typ: 'at+jwt' }
-/** Returns a token with this header and these claims, signed by `key`, by default the server's. */
+/**
+ * Returns a token with this header and these claims. `key` signs the token. The default is the server's key.
+ */
 const forge = (
   head: Record<string, unknown>,
   claims: object = good,

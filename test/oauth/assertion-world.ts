@@ -26,7 +26,7 @@ export const assertionWorld = async () => {
   const { app, logIn, publish } = world
   const seconds = () => app.clock.now() / SECOND
 
-  /** Signs an assertion; undefined leaves out a claim. */
+  /** Signs an assertion. A claim with the value undefined is left out. */
   const assert = (
     client: Json,
     claims: Json = {},
@@ -77,7 +77,7 @@ export const assertionWorld = async () => {
     )
 
   let network = 0
-  /** Each request has its own network, so that no earlier refusal blocks it. */
+  /** Returns a new network for each request, so that earlier refusals do not block the request. */
   const nextNetwork = () => `198.51.${Math.floor(++network / 250)}.${network % 250}`
 
   return { ...world, seconds, assert, keyed, person, codeOf, ask }

@@ -30,7 +30,7 @@ const rows = () => app.context.store.read(async q => q.select().from(q.tables.dy
 beforeEach(async () => void (await app.events()))
 
 const common = { grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] }
-/** Requests that the clients send, as their sources show. */
+/** Requests that these clients send, according to the source code of the clients. */
 const clients: Record<string, Json> = {
   'TypeScript SDK, Inspector': {
     client_name: 'MCP Inspector',

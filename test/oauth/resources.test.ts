@@ -55,7 +55,7 @@ beforeEach(async () => void (await app.events()))
 
 const invalid = (error: string) => ({ status: 400, body: { error } })
 
-/** Returns a code for one or several resources. */
+/** Signs in for one or several resources, and returns the answer with the code. */
 const authorize = async (resources: string[], asked: string, username = 'alice', client_id = 'shop') => {
   const browser = openBrowser(app)
   const more = new URLSearchParams(resources.map(resource => ['resource', resource]))

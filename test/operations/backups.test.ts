@@ -55,8 +55,7 @@ test('a backup removes files that no process writes to, and no other', async () 
   await ended.exited
   const live = partial('00', process.pid)
   partial('01', ended.pid)
-  // A file that an earlier process left before the start of this server. Its name has the id of that process,
-  // which this server has now.
+  // An earlier process with the same process id left this file before this server started.
   utimesSync(join(folder, partial('02', process.pid)), 1, 1)
   expect((await app.admin('GET', '/backups')).body).toEqual({ running: true, data: [] })
   expect((await app.admin('POST', '/backups')).status).toBe(202)

@@ -67,7 +67,7 @@ test.each<Partial<Config>>([
   'without a token, nobody where other machines are served: a proxy without headers looks like this machine (%o)',
   async settings => {
     const app = await startApp(settings)
-    // A request as nginx sends it with only `proxy_pass http://127.0.0.1:8080`.
+    // nginx sends such a request if it has only the setting `proxy_pass http://127.0.0.1:8080`.
     const status = (await app.call('/metrics', { headers: { host: '127.0.0.1:8080' } })).status
     expect(status).toBe(404)
   },

@@ -39,7 +39,7 @@ const countRows = () =>
     return rows
   })
 
-/** Returns the number of rows that each write of the work removed. */
+/** Returns how many rows each write removes during `work`. */
 const batchesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
   const { store } = app.context
   const { write } = store
@@ -104,7 +104,7 @@ test('R-20 M-10 a deleted organization: all of its data is removed, and no data 
   expect(users.body).toMatchObject({ data: [], pagination: { total: 0 } })
   const batches = await batchesOf(() => purge(app.context))
   expect(batches.length).toBeGreaterThan(3)
-  // Rows that a cascade deletes, such as role assignments and group memberships, come on top of the batch.
+  // A cascade deletes further rows, such as role assignments and group memberships.
   expect(Math.max(...batches)).toBeLessThan(3 * DELETE_BATCH)
   const left = await dump()
   expect(left.replaceAll(`"target_id":"${acme.id}"`, '')).not.toContain(acme.id)

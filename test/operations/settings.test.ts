@@ -66,7 +66,7 @@ test('backups run at the interval, and a limited number is kept', async () => {
   }
   const two = ['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'] as const
   expect(backups().sort()).toEqual([...two])
-  // The next backup removes leftovers of a killed process; files that an operator put there stay.
+  // The next backup removes leftovers of a killed process. Files of the operator stay.
   for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, 'mine.db.partial'])
     writeFileSync(join(data_dir, 'backups', left), '')
   app.clock.advance(DAY)
@@ -79,7 +79,7 @@ test('a backup that fails is tried again after an hour, by any worker', async ()
   await app.admin('PUT', '/settings', { backup_interval: '1d', backup_keep: 2 })
   const spawn = spyOn(Bun, 'spawn')
   const outcomes = []
-  // The data directory has no database, so that each backup fails. Another worker makes each one.
+  // The data directory has no database, so each backup fails. Each backup runs in another worker.
   for (const minutes of [0, 1, 60, -120]) {
     app.clock.advance(minutes * MINUTE)
     const worker = { ...app.context, ...openCore(app.context) }

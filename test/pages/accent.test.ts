@@ -14,7 +14,7 @@ const tokensOf = (css: string): [light: Tokens, dark: Tokens] => {
   return [read(light), read(dark)]
 }
 
-/** Corners and edges of the colour cube, and greys. */
+/** Six steps of each channel. `colors` has all 216 combinations. */
 const steps = [0, 51, 102, 153, 204, 255].map(step => step.toString(16).padStart(2, '0'))
 const colors = steps.flatMap(red => steps.flatMap(green => steps.map(blue => `#${red}${green}${blue}`)))
 

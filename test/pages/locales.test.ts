@@ -23,7 +23,7 @@ const translations = locales.filter(locale => locale !== 'en')
 const holesOf = (text: string): string[] =>
   [...new Set([...text.matchAll(/\{(\w+)(?:, plural,|\})/g)].map(([, name = '']) => name))].sort()
 
-/** Keys whose text may equal the English one. */
+/** Keys whose text can be the same in English and in a translation. */
 const alike = ['page.title', 'page.error', 'error.lead', 'recovery-codes.account']
 
 test('the pages have nine languages, and discovery lists them', async () => {
@@ -200,7 +200,7 @@ describe('the language of a request', () => {
 
 const mail = captureMail()
 const app = await startApp({}, { mail })
-/** Delivers the queued mail and returns it as subject and first line. */
+/** Delivers the queued mails, and returns the subject and the first line of each mail. */
 const post = async () => {
   mail.clear()
   while ((await deliverMails(app.context)) > 0);

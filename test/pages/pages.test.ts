@@ -48,7 +48,7 @@ const hiddenOf = async (html: string) =>
 /** Members whose values the server chooses. */
 const OWN_VALUES = 'code rule reason notice kind type method last_active_at created_at until deletion'
 
-/** Replaces every text in the data that a user or an administrator could have chosen. */
+/** Replaces each text that a user or an administrator could have chosen. */
 const poison = (value: unknown, text: string, key = ''): unknown => {
   if (OWN_VALUES.split(' ').includes(key)) return value
   if (key === 'errors') return value

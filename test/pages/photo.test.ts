@@ -83,7 +83,7 @@ describe('PEO-34 a picture keeps nothing but what a decoder needs', () => {
 })
 
 describe('PEO-34 a JPEG keeps the orientation that its camera noted', () => {
-  /** An Exif segment with the orientation between other entries, the last of which names a place. */
+  /** Returns an Exif segment. The orientation is between other entries, and the last entry names a place. */
   const exif = (order: 'II' | 'MM', value: number, entries = 3): Buffer => {
     const tiff = Buffer.alloc(8 + 2 + 12 * 3 + 4)
     const short = (at: number, number: number) =>

@@ -9,8 +9,8 @@ const png = (width: number, height: number) => {
   return bytes
 }
 /**
- * A JPEG as cameras and progressive encoders write it: other segments, a table (C4) and a fill byte before
- * the frame.
+ * Returns a JPEG like those of cameras and progressive encoders. It has other segments, a table (C4) and a
+ * fill byte before the frame.
  */
 const jpg = (width: number, height: number) => {
   const bytes = Buffer.from(

@@ -28,7 +28,7 @@ const filled = async (name: string, users: number): Promise<string> => {
   fill(database(data_dir), users, users * 4)
   return data_dir
 }
-/** Runs a command that must succeed; returns its elapsed time and CPU time in seconds. */
+/** Runs a command that must succeed. Returns its elapsed time and its CPU time in seconds. */
 const timed = async (args: string[], data_dir: string): Promise<{ passed: number; worked: number }> => {
   const began = performance.now()
   const child = Bun.spawn([EXECUTABLE, ...args], {
@@ -58,7 +58,8 @@ test(
     await using server = await serveExecutable({}, other)
     const { body } = await server.admin('GET', '/users')
     expect(body.pagination.total).toBe(users)
-    // On a busy machine elapsed time includes other work.
+    // On a busy machine the elapsed time includes the work of other processes. This test therefore limits
+    // only CPU time.
     expect(restore.worked).toBeLessThan(60 * Math.max(gigabytes, 0.1))
     const told = ({ passed, worked }: typeof restore) =>
       `${passed.toFixed(1)} s (${worked.toFixed(1)} s of processor)`

@@ -1,4 +1,7 @@
-/** Tests a server whose machine clock is changed while it runs. A preloaded libfaketime changes the clock. */
+/**
+ * Tests a server while the clock of the machine is changed. The preloaded library libfaketime changes the
+ * clock.
+ */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,7 +34,7 @@ testWith('faketime', library)(
     const step = (seconds: number): void => {
       ahead += seconds
       steps++
-      // The server may read the file at any moment, so it must never be empty.
+      // The server can read the file at any moment, so the file must never be empty.
       writeFileSync(`${time}.new`, `${ahead >= 0 ? '+' : ''}${ahead}\n`)
       renameSync(`${time}.new`, time)
     }
@@ -89,8 +92,8 @@ testWith('faketime', library)(
     expect(await isGood(await rotate())).toBe(true)
     step(3_600)
 
-    // The clock is changed in the middle of a login, while the password is hashed. A step forward may exceed
-    // the lifetime of the request; an error page is correct then.
+    // The clock is changed in the middle of a login, while the password is hashed. If a step forward exceeds
+    // the lifetime of the request, an error page is the correct answer.
     for (const seconds of [3_600, -3_600, -3_600, 3_600]) {
       const other = openBrowser(app)
       const page = await other.get(authorizeUrl('shop'))

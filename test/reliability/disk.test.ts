@@ -43,8 +43,8 @@ const recorded = (data_dir: string): number => {
 }
 
 /**
- * Makes a disk that can be filled and emptied: a small tmpfs if mounting is permitted, otherwise a simulated
- * one.
+ * Makes a disk that can be filled and emptied. The disk is a small tmpfs if mounting is permitted. Otherwise
+ * the disk is simulated.
  */
 const smallDisk = async (dir: string) => {
   const remove = await mountTmpfs(dir, '12m')
@@ -195,8 +195,7 @@ testWithFaults(
       expect(ids.size).toBe(writes.length)
       expect(recorded(dir) - before).toBe(writes.length)
       expect(longest).toBeLessThan(5_000)
-      // In this time the disk can do at most half as many syncs as the number of writes that is expected
-      // here. Several writes therefore shared a sync.
+      // The disk can make only half as many syncs in this time. Several writes therefore share a sync.
       expect(writes.length).toBeGreaterThan((seconds * 1_000 * 2) / ms)
       figure(
         'R-18',

@@ -6,7 +6,7 @@ import { testWith } from '#test/support/debian.ts'
 /** Declares a test with the faulty disk of `faults.c`. Such a test needs a C compiler. */
 export const testWithFaults = testWith('gcc', '/usr/bin/gcc')
 
-/** The long form takes an hour: `bun run test:reliability`. */
+/** True in the long form of the tests, which takes an hour: `bun run test:reliability`. */
 export const LONG = process.env.RELIABILITY === 'long'
 
 /** Prints a measured figure as a line that `bun run test:reliability` puts into its summary. */
@@ -38,8 +38,8 @@ const faults = {
 } as const
 
 /**
- * Returns the environment of a process with disk faults on its files below `dir`, and the switch for the
- * faults.
+ * Returns environment variables and a switch for faults. A process with these variables gets the chosen disk
+ * fault on its files below `dir`.
  */
 export const faultyDisk = async (dir: string) => {
   const path = join(folder, `${crypto.randomUUID()}.control`)

@@ -21,7 +21,7 @@ import { LONGEST_HOLD, timed } from './hold.ts'
 
 /** Number of inputs for each family. */
 const ROUNDS = Number(process.env.FUZZ ?? (LONG ? 100_000 : 1_500))
-/** Seed of the run; a failure prints it. */
+/** Seed of the run. A failed test prints the seed. */
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_115)
 
 const texts = [
@@ -155,7 +155,10 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/** Name of the running case. When the name changes, a timed-out case stops and leaves the clock alone. */
+/**
+ * Name of the running case. A case that has timed out stops when this name changes, so it no longer moves the
+ * clock.
+ */
 let current = ''
 /** Throws unless the input gets an answer below 500 and blocks the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {
@@ -184,7 +187,7 @@ const rounds = (name: string, round: (fuzz: ReturnType<typeof fuzzer>, i: number
       let half = Number.NaN
       for (let i = 0; i < ROUNDS; i++) {
         if (current !== name) return
-        // Moves the clock so that throttles expire and inputs reach the code behind them.
+        // Moves the clock so that throttles expire. The inputs then reach the code behind the throttles.
         if (i % 20 === 0) app.clock.advance(120_000)
         if (i === ROUNDS >> 1) half = resident()
         statuses.add((await round(fuzz, i)).status)

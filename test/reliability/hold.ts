@@ -4,8 +4,8 @@ export const LONGEST_HOLD = 1_000
 interface Timed<T> {
   result: T
   /**
-   * Elapsed milliseconds, but at most the CPU time of this process, so that other processes on a busy machine
-   * do not count.
+   * The smaller of two times in milliseconds: the elapsed time and the CPU time of this process. Other
+   * processes on a busy machine therefore do not count.
    */
   spent: number
 }

@@ -21,7 +21,7 @@ const runAndKill = async (path: string, round: number, writes: number): Promise<
     if (said.split('\n').length > writes) child.kill('SIGKILL')
   }
   await child.exited
-  // The last line may be incomplete; then it acknowledges nothing.
+  // The last line is empty or incomplete, so it acknowledges nothing.
   return said.split('\n').slice(0, -1)
 }
 

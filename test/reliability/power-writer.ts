@@ -22,5 +22,5 @@ await Promise.all(
     for (let n = 0; n < each; n++) await write(`${track}.${n}`)
   }),
 )
-// SIGKILL, because a clean stop would sync.
+// The process ends itself with SIGKILL, because a clean stop would sync the files.
 process.kill(process.pid, 'SIGKILL')

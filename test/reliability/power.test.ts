@@ -20,7 +20,10 @@ import { faultsLibrary, figure, LONG, testWithFaults } from './faults.ts'
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-power-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-/** Number of writes that the writer makes: enough for a checkpoint that copies the log and restarts it. */
+/**
+ * Number of writes of the writer. It is enough for a checkpoint that copies the write-ahead log and restarts
+ * the log.
+ */
 const WRITES = LONG ? 8_000 : 4_000
 const CUTS = LONG ? 400 : 16
 const SECTOR = 512
@@ -62,7 +65,9 @@ class File {
   synced: Buffer
   size: number
   waiting: Entry[] = []
-  /** False for a new file until its directory is synced: a power cut would remove the file. */
+  /**
+   * False for a new file until its directory is synced. Before this sync, a power cut would remove the file.
+   */
   named: boolean
   constructor(content: Buffer, named: boolean) {
     this.synced = content
@@ -94,7 +99,7 @@ class File {
   }
 }
 
-/** Runs a writer on the recorded disk; returns the log and the initial database. */
+/** Runs a writer while faults.c records the disk operations. Returns the log and the initial database. */
 const recordWrites = async (durable: boolean) => {
   const dir = join(root, `disk-${durable}`)
   mkdirSync(dir)

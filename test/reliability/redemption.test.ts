@@ -16,7 +16,7 @@ afterAll(() => rmSync(data_dir, { recursive: true, force: true }))
 const ROUNDS = Number(process.env.KILLS ?? (LONG ? 1_000 : 6))
 const IN_FLIGHT = 16
 
-/** Returns the answer; undefined when the server was killed before it. */
+/** Returns the answer. Returns undefined if the server is killed before it answers. */
 const attempt = async (ask: () => Promise<{ status: number; body: Json }>) => {
   try {
     return await ask()
@@ -63,8 +63,8 @@ test(
 
       for (const [i, answer] of redeemed.entries()) {
         if (!answer) {
-          // If the redemption before the kill was committed, neither of these two succeeds. If it was not,
-          // one of them does.
+          // If the redemption before the kill was committed, both of these redemptions fail. If it was not
+          // committed, one of these redemptions succeeds.
           const statuses = [
             await redeem(after, client, codes[i] ?? ''),
             await redeem(after, client, codes[i] ?? ''),

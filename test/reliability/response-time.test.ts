@@ -1,6 +1,6 @@
 /**
  * Measures response times as an attacker could. The states of an account are measured in turn, so that other
- * load affects all of them. Password hashes are cheap, because expensive ones would hide a difference.
+ * load affects all states. Password hashes are cheap, because expensive hashes would hide a difference.
  */
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import { hostActor } from '#src/audit/record.ts'
@@ -29,8 +29,8 @@ const verify = spyOn(Bun.password, 'verify')
 afterAll(() => verify.mockRestore())
 
 const app = await startApp({}, { mail: captureMail() })
-// Waits for the RS256 key, which a first start generates and stores in the background, so that no request
-// waits for this work.
+// A first start generates and stores the RS256 key in the background. The test waits for this key here, so
+// that no request waits for it.
 await app.context.keys.published()
 const { id: elsewhere } = await addOrganization(app, 'elsewhere')
 await addClient(app, 'web')
@@ -147,7 +147,6 @@ const endpoints: Record<string, Endpoint> = {
 
 interface Sample {
   ms: number
-  /** Texts of the statements. */
   statements: string[]
   /** Costs of the password hashes that were computed. */
   hashes: string[]
@@ -168,7 +167,7 @@ const sample = async ({ status, open }: Endpoint, submit: Submit, ip: string): P
 
 type Samples = Map<string, Sample[]>
 
-/** Takes `rounds` samples of each state in turn; the order rotates. */
+/** Takes `rounds` samples of each state. In each round another state comes first. */
 const measure = async (endpoint: Endpoint, samples: Samples, rounds: number): Promise<void> => {
   const states = Object.entries(endpoint.states)
   for (let round = 0; round < rounds; round++) {
@@ -201,7 +200,8 @@ for (const [name, endpoint] of Object.entries(endpoints))
     await measure(endpoint, new Map(), WARM_UP)
     const samples: Samples = new Map()
     let rounds = 0
-    // Load on the machine shifts a median. More rounds average such a shift out; a real difference remains.
+    // Load on the machine shifts a median. After more rounds such a shift is small, but a real difference
+    // stays.
     while (rounds === 0 || (LONG && rounds < 4 * ROUNDS && spreadOf(samples) > MOST)) {
       await measure(endpoint, samples, ROUNDS)
       rounds += ROUNDS

@@ -9,10 +9,10 @@ import { ordinary } from '#test/support/saml/response-parts.ts'
 import { figure, LONG } from './faults.ts'
 import { LONGEST_HOLD, timed } from './hold.ts'
 
-/** Number of messages; the million of the long form takes about a quarter of an hour. */
+/** Number of messages. The long form sends a million messages, which takes about a quarter of an hour. */
 const MESSAGES = Number(process.env.FUZZ ?? (LONG ? 1_000_000 : 2_000))
 const SEED = process.env.FUZZ_SEED ?? String(Date.now())
-/** Maximum growth of the process in MiB after the first tenth. */
+/** Maximum growth of the process in MiB after the first tenth of the messages. */
 const GROWTH = 64
 
 test(`R-22 H-05 changed SAML messages: none blocks a thread, none yields an unsigned subject, memory stays flat`, async () => {

@@ -10,7 +10,7 @@ import { bearer, redeem, refresh } from '#test/support/tokens.ts'
 import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
 
-/** Ten minutes in the long form; `SOAK=86400` runs for a day. */
+/** Length of the test in seconds. The long form takes ten minutes. `SOAK=86400` runs for a day. */
 const SECONDS = Number(process.env.SOAK ?? (LONG ? 600 : 10))
 const SLICES = 10
 const PEOPLE = 16

@@ -16,7 +16,7 @@ await addUser(app, 'alice')
 await addClient(app, 'shop')
 const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
 
-/** As many different items as the size allows. */
+/** Returns as many different items as fit into `bytes` bytes. */
 const many = (bytes: number, item: (n: number) => string): string[] => {
   const items: string[] = []
   for (let size = 0; size < bytes; size += Buffer.byteLength(items.at(-1) ?? '') + 3)

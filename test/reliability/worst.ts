@@ -5,8 +5,8 @@ import { LONGEST_HOLD, timed } from './hold.ts'
 export type Answer = Pick<Response, 'status'>
 
 /**
- * Sends the input. Checks that the input is refused cleanly or has no effect, and never holds the event loop
- * for a second.
+ * Sends the input. Checks that the input is refused cleanly or has no effect. Checks that the input holds the
+ * event loop for less than a second.
  */
 export const worst = (name: string, statuses: number[], send: () => Promise<Answer>): void =>
   test(`R-22 worst input: ${name}`, async () => {

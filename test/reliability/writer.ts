@@ -5,7 +5,7 @@ import { openSqlite } from '#src/storage/sqlite/store.ts'
 const [path = '', round = ''] = process.argv.slice(2)
 const store = await openSqlite({ path })
 
-/** Each write has two rows: afterwards both or neither exist. */
+/** Each write has two rows. After a kill, either both rows or none of them exist. */
 const write = (name: string) =>
   store.write(async tx => {
     const { settings } = tx.tables

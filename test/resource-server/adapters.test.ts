@@ -32,7 +32,8 @@ for (const aot of [true, false]) {
     .get('/open', () => 'open')
 
   test(`elysia, aot ${aot}: 401 comes before an error about the body`, async () => {
-    // Without ahead-of-time compilation Elysia answers malformed JSON with 500, even without a token.
+    // If ahead-of-time compilation is off, Elysia answers malformed JSON with 500, even if the request has no
+    // token.
     for (const body of [aot ? '{' : '[]', '{}', '{"a":1}']) {
       expect((await app.handle(post('/parsed', json, body))).status).toBe(401)
     }
@@ -213,17 +214,17 @@ test('claims are typed by the rules: optional only where the rule says so', asyn
   const may = await verifier.guard(request, { optional: true })
   if (must.response || may.response) throw new Error('refused')
   const certain: Claims = must.claims
-  // @ts-expect-error behind optional rules there may be none
+  // @ts-expect-error optional rules allow requests without claims
   const uncertain: Claims = may.claims
   expect(certain.sub).toBe(uncertain.sub)
 
   new Hono()
     .get('/', honoAuth(verifier, { roles: ['user'] }), c => c.text(c.var.claims.sub))
-    // @ts-expect-error behind optional rules there may be none
+    // @ts-expect-error optional rules allow requests without claims
     .get('/', honoAuth(verifier, { optional: true }), c => c.text(c.var.claims.sub))
   new Elysia()
     .use(elysiaGatehouse(verifier))
     .get('/', ({ claims }) => claims.sub, { auth: true })
-    // @ts-expect-error behind optional rules there may be none
+    // @ts-expect-error optional rules allow requests without claims
     .get('/may', ({ claims }) => claims.sub, { optionalAuth: true })
 })

@@ -1,6 +1,6 @@
 /**
- * Cases that the package must pass in every runtime, without a test framework: `requestCases` run for each
- * target (the core and each adapter), `packageCases` once.
+ * Cases that the package must pass in every runtime, without a test framework. `requestCases` run for each
+ * target: the core and each adapter. `packageCases` run only once.
  */
 import { services } from './client-cases.ts'
 import { keySets } from './key-set-cases.ts'
@@ -15,6 +15,6 @@ export { runCase } from './world.ts'
 const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets, ...logouts]
 const packageCases: readonly Case[] = [...settings, ...services]
 
-/** Returns the cases that run for a target, by its name. */
+/** Returns the cases that run for this target. */
 export const casesFor = (target: { name: string }): readonly Case[] =>
   target.name === 'core' ? [...requestCases, ...packageCases] : requestCases

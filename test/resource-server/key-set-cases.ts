@@ -1,6 +1,6 @@
 /**
- * Cases of the key set: when it is fetched, how long it is used, and the effect of rotation and outages. Over
- * 300 lines on purpose: it is one list.
+ * Cases of the key set: when it is fetched, how long it is used, and the effect of rotation and outages. This
+ * file has more than 300 lines on purpose, because it is one list.
  */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
@@ -17,7 +17,7 @@ function held() {
 }
 
 const MINUTE = 60_000
-/** Waits until all work that needs no outside event is done. */
+/** Waits until `done` returns true. Fails after 10,000 turns of the event loop. */
 const settle = async (done: () => boolean) => {
   for (let turn = 0; turn < 10_000 && !done(); turn++) await new Promise(resolve => setTimeout(resolve, 0))
   ok(done(), 'did not settle')
@@ -154,7 +154,7 @@ export const keySets: Case[] = [
       const hanging: VerifierOptions['fetch'] = (_, init) =>
         new Promise((_, reject) => {
           // Keeps the process alive, as the socket of a real request does. In Node, the timer of an
-          // AbortSignal does not.
+          // AbortSignal does not keep the process alive.
           const socket = setInterval(() => {}, 1_000)
           init?.signal?.addEventListener('abort', () => {
             clearInterval(socket)
@@ -294,7 +294,7 @@ export const keySets: Case[] = [
     async run({ issuer, route }) {
       issuer.published = issuer.published.map(key => ({ ...key, x: 'AAAA' }))
       const { status, body } = await (await route())(await issuer.token())
-      // Deno does not check the point before the verification, so the refusal has another code there.
+      // Deno does not check the point before the verification, so Deno's refusal has another code.
       ok(
         status === 401 && ['unknown_key', 'invalid_signature'].includes(`${body.code}`),
         `${status} ${body.code}`,

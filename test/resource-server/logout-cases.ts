@@ -16,7 +16,7 @@ async function refusedAs(receiver: Receiver, answer: Response, name: string) {
   match(`${answer.headers.get('content-type')}`, /^application\/json/)
 }
 
-/** `claims` and `header` change the valid token; undefined removes a member. */
+/** `claims` and `header` change the valid token. A member with the value undefined is removed. */
 type Bad = {
   is: string
   claims?: Payload

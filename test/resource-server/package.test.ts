@@ -4,7 +4,7 @@ import { createVerifier } from '#src/resource-server/index.ts'
 
 const folder = `${import.meta.dir}/../../src/resource-server`
 
-/** Returns the bytes of a minified entry point, without jose. */
+/** Returns the size of a minified entry point in bytes, without jose. */
 async function sizeOf(file: string): Promise<number> {
   const built = await Bun.build({ entrypoints: [`${folder}/${file}`], minify: true, external: ['jose'] })
   return built.outputs[0]?.size ?? Number.NaN

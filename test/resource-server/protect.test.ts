@@ -188,7 +188,9 @@ describe.each(targets)('$name', ({ start, throws }) => {
   })
 })
 
-/** Sends a path unchanged; `fetch` would normalize the path. Returns the answer's first line and body. */
+/**
+ * Sends a path unchanged, because `fetch` would normalize the path. Returns the answer's first line and body.
+ */
 const askRaw = async (port: number, path: string, host: string) => {
   const socket = connect(port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
@@ -223,7 +225,7 @@ describe.each([{}, { systemRouter: false }, { aot: false }])('Elysia with %j', s
         expect(await askRaw(port, path, 'mcp.example')).toBe('HTTP/1.1 200 OK open')
       // After a host of up to three characters, Elysia skips the first slash of the path.
       const hidden = guarded.flatMap(path => [`/healthz?${path}`, `/healthz#${path}`])
-      // Bun's router compares the path that was sent, and the URL has the normalized path.
+      // Bun's router uses the path as the client sent it. The URL of the request has the normalized path.
       const dotted = [
         '/tools/../healthz',
         '/tools/%2e%2e/healthz',

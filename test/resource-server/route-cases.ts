@@ -1,4 +1,4 @@
-/** Cases for where a request may carry the token, which claims are returned, and the rules of a route. */
+/** Cases of the places of a token in a request, of the returned claims, and of the rules of a route. */
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { Rules } from '#src/resource-server/index.ts'
 import { accepted, type Case, dead, ISSUER, NOW, REALM, refused } from './world.ts'

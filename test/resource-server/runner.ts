@@ -1,6 +1,6 @@
 /**
- * Runs the contract with the packed package in Node, Deno and Bun; runtimes.test.ts bundles and starts it.
- * Prints one line of JSON, `{ passed, failed: ["target > case: reason"] }`.
+ * Runs the contract with the packed package in Node, Deno and Bun. runtimes.test.ts bundles and starts this
+ * program. The program prints one line of JSON: `{ passed, failed: ["target > case: reason"] }`.
  */
 import { casesFor, runCase } from './contract.ts'
 import { type Sdk, targets } from './targets.ts'

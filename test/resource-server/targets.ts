@@ -1,4 +1,7 @@
-/** Gives each way to use the package the same interface: mount a guarded route, and send requests to it. */
+/**
+ * Gives the core and each adapter the same interface, which mounts a guarded route and sends requests to the
+ * route.
+ */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Elysia } from 'elysia'
@@ -30,7 +33,8 @@ export type Target = {
   name: string
   mount(sdk: Sdk, route: Route): Promise<Mounted>
   /**
-   * Mounts the receiver at two paths. At `/parsed`, unlike at `/logout`, the framework parses the form first.
+   * Mounts the receiver at `/logout` and at `/parsed`. At `/parsed` the framework parses the form before it
+   * calls the receiver.
    */
   mountLogout(sdk: Sdk, receiver: LogoutReceiver): Promise<Mounted>
 }

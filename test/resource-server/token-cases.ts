@@ -7,7 +7,7 @@ type Outcome = 'accepted' | ErrorCode
 const check = (reply: Reply, outcome: Outcome) =>
   outcome === 'accepted' ? void accepted(reply) : refused(reply, outcome)
 
-/** `claims` and `header` change the valid token; undefined removes a member. */
+/** `claims` and `header` change the valid token. A member with the value undefined is removed. */
 type TokenRow = {
   claims?: Payload | string
   header?: Partial<Header>
@@ -195,7 +195,7 @@ export const tokens = tokenCases({
   'email a number': { claims: { email: 1 }, is: 'claim_invalid' },
 })
 
-/** Returns a token whose header names this `alg`; its signature stays unchanged. */
+/** Returns a token whose header names this `alg`. The signature stays unchanged. */
 export function tokenSaying(alg: unknown) {
   return async ({ issuer }: World) => {
     const [head = '', ...rest] = (await issuer.token()).split('.')

@@ -16,7 +16,7 @@ export type Reply = {
   retryAfter: number
   body: Record<string, unknown>
 }
-/** Sends a bearer token, or the given headers, or neither. */
+/** Sends a request with a bearer token, with the given headers, or with no headers. */
 type SendRequest = (token?: string | HeadersInit) => Promise<Reply>
 
 export type World = {
@@ -30,7 +30,7 @@ export type World = {
 }
 
 export type Receiver = {
-  /** Posts a token in a form, or another body. */
+  /** Posts a form with the token, or posts another body. */
   post(token: string | URLSearchParams | { raw: string }, path?: string): Promise<Response>
   /** The logouts that the application received. */
   ended: LogoutClaims[]

@@ -125,8 +125,8 @@ const states: Record<string, Partial<Facts>> = {
   'the hinted user signed in': { ...two, ...proven, ...approved, hinted_user_id: 'usr_a' },
 }
 
-// O-46, O-48, O-49, O-50, O-66: every prompt in every state. `pick` is select_account; the letter after a
-// step names the login that the step is for; prompt=none ends in a refusal or in a code.
+// O-46, O-48, O-49, O-50, O-66: every prompt in every state. `pick` stands for the step select_account. The
+// letter after a step names the login of the step. With prompt=none, the result is a refusal or a code.
 const table = `
 state                                  | no prompt         | none                 | login          | consent          | select_account    | login consent  | login select_account | consent select_account | login consent select_account
 no login                               | login             | login_required       | login          | login            | login             | login          | login                | login                  | login

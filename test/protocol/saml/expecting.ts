@@ -3,7 +3,7 @@ import { type Expected, readResponse } from '#src/protocol/saml/response.ts'
 import { party } from '#test/support/saml/genuine.ts'
 import { newPair } from '#test/support/saml/identity-provider.ts'
 
-/** The service provider's key pair. Providers encrypt to its public key. */
+/** The key pair of the service provider. Identity providers encrypt assertions with the public key. */
 export const ourPair = newPair()
 
 /** Returns the expectations for a response to the stored request. */
