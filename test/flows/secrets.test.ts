@@ -12,7 +12,10 @@ import { type Walk, walkEveryFlow } from '#test/support/walk.ts'
 // Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
 
-/** Returns the names of the secrets that occur in a text: raw, or as escaped in a URL, HTML or JSON. */
+/**
+ * Returns the names of the secrets that occur in a text. Each secret looks the same in a URL, in HTML and in
+ * JSON.
+ */
 const found = ({ secrets }: Walk, text: string): string[] =>
   [...secrets].filter(([, value]) => text.includes(value)).map(([name]) => name)
 

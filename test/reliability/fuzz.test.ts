@@ -155,10 +155,7 @@ const url = new URL(
 const authorization = Object.fromEntries(url.searchParams)
 
 let longest = 0
-/**
- * Name of the running case. A case that has timed out stops when this name changes, so it no longer moves the
- * clock.
- */
+/** Name of the running case. A case that has timed out stops when the name changes. */
 let current = ''
 /** Throws unless the input gets an answer below 500 and blocks the event loop for less than a second. */
 const survives = async (what: string, ask: () => Response | Promise<Response>): Promise<Response> => {

@@ -120,8 +120,8 @@ const recordWrites = async (durable: boolean) => {
 }
 
 /**
- * Cuts the power at `cuts` places of the log. Returns the acknowledged writes that are missing afterwards,
- * and the number of acknowledgements.
+ * Cuts the power at `cuts` places of the log. Returns the acknowledged writes that were lost, the faults of
+ * the databases after the cuts, and counts for the report.
  */
 const cutPower = async (durable: boolean, cuts: number) => {
   const { dir, path, first, entries } = await recordWrites(durable)

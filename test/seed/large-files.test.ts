@@ -13,7 +13,7 @@ describe('a file with more changes than one transaction holds', () => {
     email: `user${i}@example.com`,
   }))
 
-  /** Returns the app with a function that runs right before the n-th write of an apply. */
+  /** Starts an app. `before` runs right before each write of the app and gets the number of the write. */
   const watched = async (before: (write: number) => unknown = () => {}) => {
     const app = await startApp()
     let writes = 0

@@ -171,8 +171,8 @@ describe('a file with mistakes is refused completely', () => {
       (await refusal(() => apply(app, seed, options))).map(({ path }: Json) => path)
     const [type, name, grant] = ['clients[1].type', 'clients[3]', 'clients[0].grant_types']
     expect(await paths({ users: [carol], clients })).toEqual([type, name, 'users[0].roles', grant])
-    // This file has the role `ghost`, so the user's reference to it is valid and only the role's permission
-    // is reported. A refused apply prunes nothing.
+    // This file has the role `ghost`, so the user's reference to this role is valid. The role's permission is
+    // reported instead. A refused apply prunes nothing.
     const roles = [{ name: 'ghost', permissions: ['fly'] }]
     expect(await paths({ roles, users: [carol], clients }, { prune: true })).toEqual([
       'roles[0].permissions[0]',

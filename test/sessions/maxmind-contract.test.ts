@@ -32,7 +32,7 @@ test.each([
     subdivisions: [{ a: 1 }],
   } as never)
   expect(calls).toHaveLength(times)
-  // decodeString(offset, size), decodeArray(size, offset): the sizes are bounded.
+  // The arguments are decodeString(offset, size) and decodeArray(size, offset). The sizes are bounded.
   if (member === 'decodeString') expect(calls.map(([, size]) => size)).toContain('subdivisions'.length)
   if (member === 'decodeArray') expect(calls.map(([size]) => size)).toEqual([1])
 })

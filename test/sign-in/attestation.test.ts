@@ -28,7 +28,10 @@ afterAll(() => server.stop(true))
 const newKeys = () => crypto.subtle.generateKey(ES256, true, ['sign', 'verify'])
 const validity = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) }
 
-/** Returns a trusted root, and a certificate below it that names the address of a revocation list. */
+/**
+ * Returns a trusted root, and a certificate that the root has issued. The certificate names the address of a
+ * revocation list.
+ */
 const newChain = async (list: string): Promise<{ root: X509Certificate; leaf: X509Certificate }> => {
   const [rootKeys, leafKeys] = [await newKeys(), await newKeys()]
   const root = await X509CertificateGenerator.createSelfSigned({

@@ -1,4 +1,4 @@
-/** Tests times that were stored while the clock was ahead, after it is set back. */
+/** Tests the effect of times that were stored while the clock was fast, after the clock is set back. */
 import { expect, test } from 'bun:test'
 import { HOUR } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'

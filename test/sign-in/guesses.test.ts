@@ -154,7 +154,8 @@ describe('O-35 an account', () => {
     const { store } = context
     const failed = Promise.withResolvers<void>()
     let reads = 0
-    // The first read of the attempt takes place before the failures, but its result arrives after them.
+    // The first read of the attempt takes place before the failures. The result of this read arrives after
+    // the failures.
     const slow = Object.assign(Object.create(store), {
       read: async <T>(run: Parameters<typeof store.read<T>>[0]) => {
         const found = await store.read(run)
@@ -220,7 +221,7 @@ describe('O-35 an account', () => {
   })
 })
 
-/** A browser in which a user has signed in. */
+/** Signs a user in. Returns a function that attempts another login in the same browser. */
 const signedIn = async (username: string, ip = newAddress()) => {
   const browser = openBrowser(app, { ip })
   await logInTo(browser, 'web', username)

@@ -37,7 +37,7 @@ let network = 0
 /** Returns an IP address that no other test has used. */
 const newAddress = () => `10.1.${Math.floor(++network / 250)}.${(network % 250) + 1}`
 
-/** More requests than one organization may have in the queue, which is 64 per core. */
+/** This number exceeds the requests that one organization can have in the queue: 64 per core. */
 const FLOOD = 100 * availableParallelism()
 
 describe('O-34 the same hashes are computed for every name', () => {
@@ -74,7 +74,7 @@ describe('O-34 the same hashes are computed for every name', () => {
   })
 })
 
-/** A browser in which a user has signed in. */
+/** Signs a user in. Returns a function that attempts another login in the same browser. */
 const signedIn = async (username: string, ip = newAddress()) => {
   const browser = openBrowser(app, { ip })
   await logInTo(browser, 'web', username)
@@ -194,7 +194,7 @@ describe('H-24 the hash queue places of one organization', () => {
     const { username } = await newUser()
     const ip = newAddress()
     const { release } = hold()
-    // Fewer than the budget of a network.
+    // The budget of a network allows more than 290 attempts.
     const flood = Array.from({ length: 290 }, (_, i) => proveIn(undefined, `crowd${i}`, ip))
     await until(() => Number(waiting()) > 20)
     const full = waiting()

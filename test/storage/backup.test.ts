@@ -50,7 +50,7 @@ test('the write-ahead log of a moved database is not applied to another database
     expect(existsSync(log)).toBeFalse()
     expect(verify(path).bytes).toBeGreaterThan(0)
     rmSync(path)
-    // SQLite itself may leave an empty log, so an empty log is not refused.
+    // SQLite itself can leave an empty log, so an empty log is not refused.
     writeFileSync(log, '')
     await backUp(backup, path)
     rmSync(path)

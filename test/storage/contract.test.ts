@@ -4,7 +4,7 @@ import { isUniqueViolation } from '#src/storage/errors.ts'
 import { prepared, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import { freshStore, openBeside } from '#test/support/store.ts'
 
-// Tests the rules of every engine: test/run.ts runs this file on each.
+// Tests the rules of every engine. test/run.ts runs this file on each engine.
 
 const put = async (tx: Transaction, name: string, value: unknown = name) => {
   await tx.insert(tx.tables.settings).values({ name, value, updated_at: 1 })

@@ -16,7 +16,7 @@ export const stored = async (store: Pick<Store, 'read'>, name: string): Promise<
 
 export const unavailable = { code: 'temporarily_unavailable', status: 503, headers: { 'retry-after': '1' } }
 
-/** Queries the server without a store. */
+/** Runs statements on the server without a store. Returns the rows of the last statement. */
 export const ask = async (url: string, ...statements: string[]) => {
   const sql = new SQL({ url, max: 1 })
   let answer: Record<string, unknown>[] = []

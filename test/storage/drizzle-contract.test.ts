@@ -51,8 +51,8 @@ interface Statement {
 }
 
 /**
- * A query builder over a session with only the members that src/storage implements; it records the calls of
- * Drizzle.
+ * Returns a query builder and the calls that drizzle makes. The session of the builder has only the members
+ * that src/storage implements.
  */
 const record = (engine: keyof typeof engines) => {
   const { a, b, dialect, open } = engines[engine]
@@ -119,7 +119,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
       [called, true],
       [called, false],
     ])
-    // Records which of the two methods of a statement drizzle calls.
+    // `method` shows which of the two methods of a statement drizzle calls.
     if (engine === 'sqlite')
       expect(statements.map(({ method }) => method)).toEqual(['all', 'run', 'all', 'run'])
   })
@@ -161,7 +161,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', engine => {
     expect(a.note.mapFromDriverValue).not.toBe(mapFromDriverValue)
     expect(a.note.mapToDriverValue).not.toBe(mapToDriverValue)
     expect(a.note.mapFromDriverValue('{"x":1}')).toEqual({ x: 1 })
-    // Columns without a decoder: their values are used as the engine returns them.
+    // This column has no decoder, so its values are used as the engine returns them.
     expect([mapFromDriverValue, mapToDriverValue].map(map => map.call(b.id, 5))).toEqual([5, 5])
     if (engine === 'sqlite') expect(b.id.mapFromDriverValue).toBe(mapFromDriverValue)
   })

@@ -26,7 +26,7 @@ const commitsIn = (path: string): number => {
   return commits
 }
 
-// contract.test.ts has the rules of every engine.
+// contract.test.ts tests the rules of every engine.
 
 test('concurrent writes share one commit', async () => {
   const store = await freshStore()

@@ -135,7 +135,7 @@ const refusals = () => {
   })
 }
 
-/** The test stops this server, so no other test uses it. */
+/** These tests stop their server, so no other test uses this server. */
 const outages = () => {
   let server: PostgresServer
   let url: string
@@ -170,7 +170,7 @@ const outages = () => {
     const name = 'default_transaction_read_only'
     await ask(url, `ALTER SYSTEM SET ${name} = on`, 'SELECT pg_reload_conf()')
     try {
-      // A connection reads the new setting before its next statement, but perhaps not before the first one.
+      // A connection can run one more statement before it reads the new setting.
       await until(() =>
         store
           .write(tx => put(tx, crypto.randomUUID()))
@@ -203,7 +203,7 @@ const outages = () => {
     try {
       expect(await stored(store, 'primary')).toBe('primary')
       await expect(store.write(tx => put(tx, 'standby'))).rejects.toMatchObject(unavailable)
-      // A body that only reads is refused, too: it would not see the commits of the new primary.
+      // A body that only reads is refused, too, because it would not see the commits of the new primary.
       await expect(store.write(tx => stored({ read: body => body(tx) }, 'primary'))).rejects.toMatchObject(
         unavailable,
       )
@@ -293,7 +293,7 @@ const outages = () => {
   })
 }
 
-// All tests here need PostgreSQL, which test/run.ts starts.
+// The tests of this file run only when test/run.ts runs the tests on PostgreSQL.
 if (isPostgres) {
   describe('a start that is refused says why in one line', refusals)
   describe('outages', outages)

@@ -233,7 +233,10 @@ const changes = () => {
     await other.close()
   })
 
-  /** Loses the COMMIT of a write from this side. `cachedValue` reads the written row through a cache. */
+  /**
+   * Loses the message COMMIT that `side` sends for a write. `cachedValue` reads the written row through a
+   * cache.
+   */
   const losing = async (side: 'client' | 'server') => {
     const { url, drop } = await temporaryPostgres()
     const proxy = openProxy(Number(new URL(url).port))
@@ -241,7 +244,7 @@ const changes = () => {
     const store = await openPostgres({ url: through, connections: 1 })
     const other = await openPostgres({ url, connections: 1 })
     const load = cached<unknown>('clients', (q, name) => stored({ read: body => body(q) }, name))
-    // Only the first COMMIT of a connection is sent as text; the later ones name it.
+    // A connection sends only its first COMMIT as text. Each later COMMIT names the prepared statement.
     await other.write(tx => put(tx, 'n', 1))
     expect(await load(store, 'n')).toBe(1)
     const told = nextOf(other)
@@ -361,7 +364,7 @@ const turns = () => {
   })
 }
 
-// All tests here need PostgreSQL, which test/run.ts starts.
+// The tests of this file run only when test/run.ts runs the tests on PostgreSQL.
 if (isPostgres) {
   describe('writes', writes)
   describe('changes', changes)

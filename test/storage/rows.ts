@@ -41,7 +41,10 @@ export const roleRow = (organization_id: OrganizationId, name: string) => ({
   ...times,
 })
 
-/** Returns the row that assigns a role to a user, with the columns that `user_roles` copies from both. */
+/**
+ * Returns the row that assigns a role to a user. The row has the columns that `user_roles` copies from the
+ * user and from the role.
+ */
 export const holderRow = (user: Tables['users']['$inferSelect'], role: Tables['roles']['$inferSelect']) => {
   const { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login } = user
   const repeated = { organization_id, seq, enabled, email_verified, username_fold, email_fold, last_login }

@@ -11,7 +11,7 @@ const USERS = 4_500
  * Largest number of pages that one write may change: the rows and indexes of a user, and one step of a merge.
  */
 const PAGES = 150
-/** Largest number of parts that the index may have at any time. Each search reads all of them. */
+/** Largest number of parts that the index may have at any time. Each search reads all parts. */
 const PARTS = 35
 
 test('the search index stays merged while users are added, renamed and deleted, and no write merges much', async () => {

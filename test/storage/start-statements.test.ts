@@ -1,7 +1,7 @@
 /**
- * Compares the statements whose SQL is made at build time (src/storage/sqlite/made-statements.ts) with those
- * that drizzle builds. Both must have the same SQL, store the same values and return the same values. Drizzle
- * takes the columns from src/storage/tables.ts.
+ * Compares the statements whose SQL is made at build time (src/storage/sqlite/made-statements.ts) with the
+ * statements that drizzle builds. Each pair must have the same SQL, store the same values and return the same
+ * values. Drizzle takes the columns from src/storage/tables.ts.
  */
 import { expect, test } from 'bun:test'
 import { readClient } from '#src/directory/clients/store.ts'

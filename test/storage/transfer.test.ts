@@ -51,8 +51,8 @@ const lived = async () => {
   return { app, client, tokens: await grantTokens(app, client, user, { scope: 'openid offline_access' }) }
 }
 /**
- * Inserts a row with awkward values into each table that the walk leaves empty; an empty table would prove
- * nothing.
+ * Inserts a row with awkward values into each table that the walk leaves empty. A copy of an empty table
+ * would prove nothing.
  */
 const inventRows = async (path: string): Promise<void> => {
   using db = new Database(path)
@@ -78,7 +78,9 @@ const inventRows = async (path: string): Promise<void> => {
   }
 }
 const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
-/** Waits until the instance has both keys: the RSA key is generated during its first requests. */
+/**
+ * Starts an app, and waits until it has both keys. The app generates the RSA key during its first requests.
+ */
 const settled = async (): Promise<TestApp> => {
   const app = await startApp()
   await app.context.keys.published()

@@ -33,7 +33,10 @@ const ask = async (path: string, query: string): Promise<unknown[][]> => {
   return rows
 }
 
-/** Returns each total that triggers maintain, with the number of rows counted now. The two must be equal. */
+/**
+ * Returns each total that triggers maintain, and the number of rows that is counted now. Both numbers must be
+ * equal.
+ */
 const counts = async (path: string): Promise<[what: unknown, kept: number, real: number][]> => {
   const perOrganization = counted.map(
     kind => `SELECT '${kind} of ' || id, coalesce((SELECT total FROM counters WHERE kind = '${kind}' AND organization_id = o.id), -1),
@@ -73,7 +76,7 @@ const dice = (seed: number) => (sides: number) => {
 
 type Step = (tx: Transaction, organization_id: OrganizationId) => unknown
 
-/** All kinds of change that affect a total, on rows chosen by `roll`. */
+/** Returns all kinds of changes that affect a total. `roll` chooses the rows. */
 const stepsBy = (roll: (sides: number) => number): Step[] => {
   let n = 0
   const pick = <Row>(rows: Row[]): Row | undefined => rows[roll(Math.max(rows.length, 1))]
@@ -108,7 +111,7 @@ const stepsBy = (roll: (sides: number) => number): Step[] => {
       const row = group && user && { group_id: group.id, user_id: user.id }
       if (row) await tx.insert(tx.tables.group_members).values(row).onConflictDoNothing()
     },
-    // Ends a session, possibly one that has ended, or undoes its end.
+    // Ends a session, even if the session has ended before, or undoes the end.
     async tx => {
       const { sessions } = tx.tables
       const session = pick(await tx.select().from(sessions))

@@ -2,8 +2,8 @@ import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { sqliteMigrations } from '#src/storage/sqlite/migrate.ts'
 
 /**
- * Returns the migrations of a later version. The additional migration adds a column, and takes `steps` steps
- * for each user to set it.
+ * Returns the migrations of a later version. The additional migration adds a column. Setting the column takes
+ * `steps` steps for each user.
  */
 export const migrationsThatTake = (steps: number): Migrations => ({
   ...sqliteMigrations,
