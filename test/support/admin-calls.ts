@@ -23,7 +23,7 @@ export const adminCall = async (
   return { status: answer.status, body: text ? JSON.parse(text) : undefined, headers: answer.headers }
 }
 
-/** Returns the first admin client's token; empty when the secret is refused. */
+/** Returns the first admin client's token. Returns an empty text if the secret is refused. */
 export const tokenOf = async (call: Call, client_secret: string): Promise<string> => {
   const form = { grant_type: 'client_credentials', client_id: 'gatehouse-admin', client_secret }
   const answer = await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form) })

@@ -1,6 +1,6 @@
 /**
- * Starts a shell that runs `command` when this process has ended in any way: Bun's test runner fires no
- * `exit`.
+ * Starts a shell that runs `command` after this process has ended in any way. Bun's test runner does not fire
+ * the event `exit`.
  */
 export const afterwards = (command: string): void => {
   const watch = `while kill -0 ${process.pid} 2>/dev/null; do sleep 1; done; ${command}`

@@ -16,7 +16,7 @@ export const START = Date.UTC(2026, 0, 15, 12)
 
 export interface TestClock {
   now(): number
-  /** Moves the clock forward by `ms` milliseconds. */
+  /** Moves the clock forward by `ms` milliseconds, or back if `ms` is negative. */
   advance(ms: number): void
 }
 
@@ -33,11 +33,11 @@ const frozenClock = (): TestClock => {
 export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
   clock: TestClock
   /**
-   * Sends a request for a path or URL to the app, as its server would. The client address is 127.0.0.1 by
+   * Sends a request for a path or URL to the app, as the HTTP server does. The client address is 127.0.0.1 by
    * default.
    */
   call(path: string, init?: RequestInit & { ip?: string }): Promise<Response>
-  /** Calls the admin API with a JSON body; `token` defaults to the first admin client's. */
+  /** Calls the admin API with a JSON body. By default, `token` is the token of the first admin client. */
   admin(
     method: string,
     path: string,
@@ -47,8 +47,8 @@ export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
   /** Returns an access token, requested with the client credentials grant. */
   tokenOf(client_id: string, client_secret: string, scope?: string): Promise<string>
   /**
-   * Returns all audit events since the last call, oldest first, so that a test asserts that there are no
-   * others.
+   * Returns all audit events since the last call, oldest first. A test compares the whole list, so it fails
+   * if another event occurs.
    */
   events(): Promise<RecordedEvent[]>
 }
@@ -71,7 +71,7 @@ export const noCall = () => Promise.reject(new Error('a test calls no other serv
 /** Cheap hashes, because the tests do not depend on their cost. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
-/** Starts a whole server on a fresh database file, driven through fetch, with a frozen clock. */
+/** Starts a whole server with a fresh database and a frozen clock. Tests call the server through `fetch`. */
 export const startApp = async (
   config: Partial<Config> = {},
   {
@@ -136,7 +136,7 @@ export const startApp = async (
 
   const events: TestApp['events'] = async () => {
     const rows = await store.read(async q => q.select().from(q.tables.events).orderBy(q.tables.events.seq))
-    // New events are found by id: the `seq` of a deleted last row is reused.
+    // New events are found by id, because the `seq` of a deleted last row is used again.
     const fresh = rows.filter(row => !seen.has(row.id))
     for (const { id } of fresh) seen.add(id)
     return fresh.map(({ type, actor_id, target_id, target_type, organization_id, metadata }) => ({

@@ -16,8 +16,8 @@ interface Quirks {
 const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest()
 
 /**
- * A passkey in software (WebAuthn level 3, section 6): ES256, discoverable, answers in the JSON form that the
- * pages post.
+ * A passkey in software (WebAuthn level 3, section 6). It is discoverable and signs with ES256. Its answers
+ * have the JSON form that the pages post.
  */
 export const newPasskey = (
   origin = 'http://localhost:8080',

@@ -6,8 +6,8 @@ interface Result {
 }
 
 /**
- * Returns the findings of axe on the page, as `rule: selector`. axe runs through the debugger, to which the
- * page's policy does not apply.
+ * Returns the findings of axe on the page, as `rule: selector`. The debugger runs axe, because the page's
+ * policy does not apply to the debugger.
  */
 export const axeFindings = async (page: Page): Promise<string[]> => {
   await page.evaluate(axe.source)

@@ -18,7 +18,7 @@ export interface Page {
   heading: string
   /** The `Location` header of a redirect. */
   location: string | undefined
-  /** Forms of the page, without the footer's. */
+  /** Forms of the page, except the form in the footer. */
   forms: Form[]
   /** The form in the footer that chooses a language. */
   chooser: Form | undefined
@@ -29,13 +29,13 @@ export interface Browser {
   /** The Set-Cookie headers of the latest response. */
   readonly received: string[]
   get(path: string, headers?: Record<string, string>): Promise<Page>
-  /** Posts as a form of this site does; `headers` overrides the headers of such a post. */
+  /** Posts as a form of this site does. `headers` replaces headers of this request. */
   post(
     path: string,
     fields: Fields | Uint8Array<ArrayBuffer>,
     headers?: Record<string, string>,
   ): Promise<Page>
-  /** Fills and sends the page's form (the one with `action`, or the first). */
+  /** Fills in and sends the form of the page that `formOf` selects. */
   submit(page: Page, fields?: Record<string, string>, action?: string): Promise<Page>
   /** Follows redirects within this site. */
   follow(page: Page): Promise<Page>
@@ -90,7 +90,10 @@ const pathOf = (action: string): string => action.split('?')[0] ?? ''
 
 const LEAVE = '/oauth/other-account'
 
-/** Returns the form with that action, without its query, or the first form that does not leave the step. */
+/**
+ * Returns the form with this action. The action can be given without its query. By default, returns the first
+ * form that does not leave the step.
+ */
 export const formOf = (page: Page, action?: string): Form => {
   // The form that changes the account comes before the step's own form.
   const form =

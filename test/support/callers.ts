@@ -22,7 +22,7 @@ export const create = async (app: Pick<TestApp, 'admin'>, path: string, body: Js
   return answer.body
 }
 
-/** Returns the fields that a 422 names, each once, in order. */
+/** Returns the names of the fields that a 422 refuses, sorted and without duplicates. */
 export const refused = ({ status, body }: { status: number; body: Json }): string[] => {
   if (status !== 422) throw new Error(`${status} instead of 422: ${JSON.stringify(body)}`)
   return [...new Set<string>(body.details.map((detail: Json) => detail.field))].sort()

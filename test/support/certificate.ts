@@ -4,7 +4,10 @@ import { X509CertificateGenerator } from '@peculiar/x509'
 
 const ES256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
-/** Returns a self-signed certificate as PEM, valid from one year (UTC) to another. */
+/**
+ * Returns a self-signed certificate as PEM. It is valid from the start of the year `from` to the start of the
+ * year `to` (UTC).
+ */
 export const newCertificate = async (
   name: string,
   from: number,

@@ -61,7 +61,7 @@ const flat = (attributes: z.output<typeof attribute>[]) =>
   )
 
 /**
- * Starts a collector for OTLP over HTTP in JSON that refuses other formats. Pass the `port` of a stopped
+ * Starts a collector for OTLP over HTTP in JSON. It refuses other formats. Pass the `port` of a stopped
  * collector to replace that collector.
  */
 export const startCollector = (port = 0) => {

@@ -1,9 +1,9 @@
 // Measures the first paint of the console in Chromium, from source, with a warm and a cold cache.
 //   bun test/support/console-paint.ts [RUNS]
-// Measures two durations in each run and prints the median of each, in milliseconds. Both end when the page
-// first shows something. The first begins when the address is opened and includes the redirect of the login.
-// The second begins with the last navigation. The load average is printed too, because the times are
-// comparable only on a quiet machine.
+// Measures two durations in each run and prints the median of each, in milliseconds. Both durations end when
+// the page first shows something. The first duration begins when the address is opened, so it includes the
+// redirect of the login. The second duration begins with the last navigation. Prints the load average too,
+// because the times are comparable only on a quiet machine.
 import { loadavg } from 'node:os'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { closeChromium, openPage } from './chromium.ts'

@@ -1,5 +1,5 @@
-// Takes screenshots of every screen of the console: phone and desktop, light and dark, right to left, and
-// contact sheets of them.
+// Takes screenshots of every screen of the console: phone and desktop, light and dark, right to left. Makes
+// contact sheets of the screenshots.
 //   bun test/support/console-preview.ts FOLDER [PATTERN]
 import { mkdirSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'

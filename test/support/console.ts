@@ -27,7 +27,7 @@ export const serveConsole = async (parts: Parameters<typeof startApp>[1] = {}) =
   return { app, url, clock: { skip }, stop: () => server.stop(true) }
 }
 
-/** Opens the console, and signs in at the login page to which it redirects. */
+/** Opens the console, and signs in at the login page to which the console redirects. */
 export const enterConsole = async (
   page: Page,
   url: string,
@@ -79,7 +79,7 @@ export const inConsole = (
       opened.page.getByRole('button', { name, exact: typeof name === 'string' }),
     heading: (name: string | RegExp) => opened.page.getByRole('heading', { level: 1, name }).waitFor(),
     /**
-     * Follows a link within the console, so that the page keeps its token, and waits until the screen is
+     * Follows a link within the console, because the page then keeps its token. Waits until the screen is
      * loaded. Unsaved changes are lost.
      */
     walk: async (path: string) => {
@@ -97,7 +97,9 @@ export const inConsole = (
     },
     /** An object, as the admin API returns it. */
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
-    /** Waits for the answer, because the message of an earlier change may still be shown. */
+    /**
+     * Saves the changes. Waits for the answer, because the message of an earlier change may still be shown.
+     */
     save: async () => {
       const answered = opened.page.waitForResponse(
         answer => answer.request().method() === 'PUT' && answer.ok(),

@@ -2,7 +2,7 @@ import type { Json } from './app.ts'
 import { EXECUTABLE } from './executable.ts'
 
 export interface Development extends AsyncDisposable {
-  /** The JSON document printed when ready; undefined on a terminal. */
+  /** The JSON document that the server prints when it is ready. It is undefined on a terminal. */
   ready: Json
   output(): string
   /** Resolves to the output once it matches the pattern. */

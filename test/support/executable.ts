@@ -8,7 +8,7 @@ import type { Json } from './app.ts'
 export const EXECUTABLE = join(import.meta.dir, '../../dist/gatehouse')
 export const SECRET = 'the-admin-secret-of-the-executable-under-test'
 
-/** Path of the executable; the suite builds it first. */
+/** Returns the path of the executable. Builds the executable if it does not exist. */
 const executable = async (): Promise<string> => {
   if (!existsSync(EXECUTABLE)) await Bun.$`bun run build`.cwd(join(import.meta.dir, '../..')).quiet()
   return EXECUTABLE

@@ -65,7 +65,7 @@ export const signInWith = async (
   return browser.follow(await browser.submit(page, { credential }, '/oauth/passkey'))
 }
 
-/** Opens the account page that adds a factor, and signs in when it asks for a login. */
+/** Opens the account page that adds a factor, and signs in if a login page appears instead. */
 export const openEnrolment = async (browser: Browser, username: string): Promise<Page> => {
   const page = await browser.get('/account/security/add')
   return page.forms.some(({ action }) => action === '/oauth/login') ? signIn(browser, page, username) : page
@@ -75,7 +75,7 @@ export const openEnrolment = async (browser: Browser, username: string): Promise
 export const sendForm = (browser: Browser, page: Page, field: string, fields: Record<string, string>) =>
   browser.submit({ ...page, forms: page.forms.filter(form => Object.hasOwn(form.fields, field)) }, fields)
 
-/** A user who has accepted an invitation with a passkey, and so has no password. */
+/** Adds a user who has accepted an invitation with a passkey and therefore has no password. */
 export const addPasskeyUser = async (app: TestApp, username: string, more: Json = {}) => {
   const { invitation_url, ...user } = await create(app, '/users', {
     username,

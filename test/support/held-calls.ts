@@ -1,6 +1,8 @@
 import type { Page } from 'playwright-core'
 
-/** Holds the page's calls of the admin API with this method. `held` resolves with the first of them. */
+/**
+ * Holds back the page's calls of the admin API with this method. `held` resolves at the first of these calls.
+ */
 export const holdCalls = async (page: Page, method: string) => {
   const held = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()

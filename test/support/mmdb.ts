@@ -1,4 +1,7 @@
-/** A value of the data section: texts, numbers (16 bits unless `wide`), tables. https://maxmind.github.io/MaxMind-DB/ */
+/**
+ * A value of the data section: a text, a number, a list or a table. A number has 16 bits unless it is `wide`.
+ * https://maxmind.github.io/MaxMind-DB/
+ */
 type Value = string | number | { wide: number } | Value[] | { [name: string]: Value }
 
 const control = (type: number, size: number): Buffer =>
@@ -33,7 +36,9 @@ const encode = (value: Value): Buffer => {
 export const mmdb = (network: [number, number, number], place: Value): Buffer =>
   mmdbOf(network, encode(place))
 
-/** Like `mmdb`, with the record given as bytes, which may include further parts of the data section. */
+/**
+ * Like `mmdb`, but takes the bytes of the record. The bytes can include further parts of the data section.
+ */
 export const mmdbOf = (network: [number, number, number], record: Uint8Array): Buffer => {
   const bits = network.flatMap(byte => [7, 6, 5, 4, 3, 2, 1, 0].map(shift => (byte >> shift) & 1))
   const count = bits.length

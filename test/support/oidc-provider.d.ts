@@ -1,4 +1,4 @@
-/** Types of the parts that the tests use; the package has none. */
+/** Types of the parts that the tests use. The package has no types. */
 declare module 'oidc-provider' {
   import type { Server } from 'node:http'
   export class Provider {

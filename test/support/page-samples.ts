@@ -1,4 +1,7 @@
-/** Sample data of every page and mail, for screenshots and tests. Long on purpose: one list of states. */
+/**
+ * Sample data of every page and mail, for screenshots and tests. This file is long on purpose, because it is
+ * one list.
+ */
 import { timeOf } from '#src/links/mail-texts.ts'
 import { isNotice, type MailContent } from '#src/mail/render.ts'
 import type { Pages } from '#src/pages/data.ts'
@@ -1135,7 +1138,7 @@ export const samples: Sample[] = [
   },
 ]
 
-/** All mails; `true` if the mail has a link. */
+/** All mails. `true` means that the mail has a link. */
 export const mailKinds: Record<MailKind, boolean> = {
   reset_password: true,
   verify_email: true,
@@ -1180,7 +1183,7 @@ export const letterOf = (kind: MailKind, locale: string): MailContent => ({
         application: 'Orbit Notes',
       },
     }),
-  // The mail to a former address has no link, because a stranger may read it.
+  // The mail to a former address has no link, because a stranger could read the mail.
   url:
     kind === 'email_changed' || kind === 'webhook_disabled'
       ? undefined

@@ -15,7 +15,7 @@ const html = (text: string) => new Response(text, { headers: { 'content-type': '
 
 const index = () => html(names.map(name => `<p><a href="/${name}">${name}</a>`).join(''))
 
-/** Serves all pages and mails, with `?locale=de`, `?theme=ember` and `?accent=2b8a3e`. */
+/** Serves all pages and mails. The query can have `locale=de`, `theme=ember` and `accent=2b8a3e`. */
 export const servePages = (port = 0) =>
   Bun.serve({
     port,

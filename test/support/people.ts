@@ -22,7 +22,7 @@ export const addUser = (app: App, username: string, more: Json = {}): Promise<Js
     ...more,
   })
 
-/** Creates a client of the authorization code flow, without consent unless set otherwise. */
+/** Creates a client of the authorization code flow. By default, the client requires no consent. */
 export const addClient = (app: App, client_id: string, more: Json = {}): Promise<Json> =>
   create(app, '/clients', {
     client_id,
@@ -45,7 +45,7 @@ export const signInLink = async (app: App, user: { id: string }): Promise<string
   return body.url
 }
 
-/** Returns the URL of an authorization request; undefined leaves a parameter out. */
+/** Returns the URL of an authorization request. A parameter with the value undefined is left out. */
 export const authorizeUrl = (client_id: string, more: Record<string, string | undefined> = {}): string => {
   const parameters = {
     response_type: 'code',
@@ -81,7 +81,7 @@ export const logInTo = async (
 ): Promise<Record<string, string>> =>
   answerOf(await signIn(browser, await browser.get(authorizeUrl(client_id, more)), username))
 
-/** Returns the content of an authorization code, with client and user; throws for an unusable code. */
+/** Returns the content of an authorization code, with client and user. Throws if the code is unusable. */
 export const codeRow = async ({ context }: Pick<TestApp, 'context'>, presented: string | undefined) => {
   const found = await context.store.read(async q => {
     for (const { client_id } of await q.select().from(q.tables.clients)) {

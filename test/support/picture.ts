@@ -15,7 +15,7 @@ import { authorizeUrl } from './people.ts'
 import { temporaryDatabase } from './store.ts'
 
 const target = resolve(process.argv[2] ?? '.github')
-// The overview shows findings about the folder in which the server runs; a new folder has none.
+// The overview shows findings about the folder in which the server runs. A new folder has no findings.
 process.chdir(mkdtempSync(join(tmpdir(), 'picture-')))
 mkdirSync('data', { mode: 0o700 })
 

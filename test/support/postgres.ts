@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { afterwards } from './afterwards.ts'
 
-/** Debian installs each version in its own folder; elsewhere the programs are on the path. */
+/**
+ * Returns the folder of PostgreSQL's programs. Debian installs each version in its own folder. On other
+ * systems the programs are on the path.
+ */
 const binaries = (): string => {
   const root = '/usr/lib/postgresql'
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
@@ -24,12 +27,12 @@ export const hasPostgres = (): boolean => {
 }
 
 export interface PostgresServer {
-  /** URL of a superuser without a database name; append one: `${url}/name`. */
+  /** URL of a superuser without a database name. Append a name: `${url}/name`. */
   url: string
   port: number
   /** The server's data directory. */
   data: string
-  /** Stops the server at once with clients connected, as a fault does. */
+  /** Stops the server at once, even while clients are connected. */
   stop(): void
   start(): void
   /** Stops the server and removes its data. */
@@ -52,7 +55,7 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
   const isRoot = process.getuid?.() === 0
   const run = (name: string, args: string[], allowed = false): void => {
     const command = [join(bin, name), ...args]
-    // The server refuses to run as root; Debian's package makes a user for it.
+    // PostgreSQL refuses to run as root. Debian's package creates the user `postgres`.
     const [program = '', ...rest] = isRoot ? ['runuser', '-u', 'postgres', '--', ...command] : command
     const { status, stderr, error } = spawnSync(program, rest, {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -125,7 +128,7 @@ const server = async () => {
   return { url, admin, template }
 }
 
-/** Returns the URL of a new database, with all tables or empty. */
+/** Returns the URL of a new database. The database has all tables, unless `empty` is true. */
 export const temporaryPostgres = async (empty = false): Promise<{ url: string; drop(): Promise<void> }> => {
   shared ??= server()
   const { url, admin, template } = await shared

@@ -35,7 +35,7 @@ const shoot = async (target: string): Promise<void> => {
     const context = await browser.newContext({
       viewport: { width, height },
       colorScheme,
-      // Renders the page with scripts, which passkeys need.
+      // Passkeys need scripts. Scripts are off only in the narrow form.
       javaScriptEnabled: look !== 'narrow',
     })
     const page = await context.newPage()

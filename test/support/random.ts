@@ -1,4 +1,4 @@
-/** Returns mulberry32: numbers from 0 to 1, the same for the same seed. */
+/** Returns a generator of numbers from 0 to 1 (mulberry32). The same seed gives the same numbers. */
 export const random = (seed: number) => {
   let state = seed
   return () => {

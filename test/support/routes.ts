@@ -42,7 +42,7 @@ export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
 /** A URL that is never called. */
 const webhook = { url: 'https://192.0.2.1/', events: ['*'] }
-/** Queries and bodies by route, for routes that need one. Names differ at each call. */
+/** Queries and bodies of the routes that need one. Each call makes new names. */
 export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /users': ({ org_id }) => {
     const username = fresh()
@@ -171,8 +171,8 @@ export const addWaiting = async (app: TestApp, organization_id: OrganizationId):
 }
 
 /**
- * Creates a tenant with one resource of each kind. The session is of another user and another client, so
- * deleting `user_id` or `client_id` does not end it.
+ * Creates a tenant with one resource of each kind. The session belongs to another user and another client, so
+ * deleting `user_id` or `client_id` does not end the session.
  */
 export const addTenant = async (
   app: TestApp,

@@ -14,9 +14,9 @@ export const openSocket = (port: number): Promise<Socket> =>
   })
 
 /**
- * Sends bytes that an HTTP client would not send, and reads until the server closes. `lines` are the request
- * line and the headers; without a `Host` among them, `Host: localhost` is added. Returns undefined when the
- * server closes without an answer.
+ * Sends bytes that an HTTP client would not send, and reads until the server closes the connection. `lines`
+ * are the request line and the headers. If they have no `Host`, `Host: localhost` is added. Returns undefined
+ * if the server closes the connection without an answer.
  */
 export const askRaw = async (port: number, lines: string[], body = ''): Promise<RawAnswer | undefined> => {
   const named = lines.some(line => /^host:/i.test(line)) ? [] : ['Host: localhost']
@@ -27,7 +27,7 @@ export const askRaw = async (port: number, lines: string[], body = ''): Promise<
   socket.on('data', chunk => {
     text += chunk
   })
-  // A server that has answered may reset the connection while the rest is sent.
+  // A server that has answered can reset the connection while the client still sends.
   socket.on('error', () => {})
   socket.write(`${[...lines, ...named, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`)
   await closed

@@ -65,9 +65,10 @@ interface Plan {
 }
 
 /**
- * Returns the engine's plans of these statements, independent of parameters. When PostgreSQL expects few
- * rows, it may sort them instead of reading them in the order of an index. Its plan for thousands of rows
- * shows that an index can be used, but not which index it uses for a million rows.
+ * Returns the engine's plans of these statements. The plans do not depend on parameters. If PostgreSQL
+ * expects few rows, it may sort the rows instead of reading them in the order of an index. PostgreSQL's plan
+ * for thousands of rows shows that an index can be used. It does not show which index is used for a million
+ * rows.
  */
 export const plansOf = async (path: string, texts: string[]): Promise<Plan[]> => {
   if (!isPostgres) {

@@ -27,7 +27,7 @@ export const temporaryDatabase = async (): Promise<string> => {
   return path
 }
 
-/** The engine of this run. Tests that do not choose an engine run on both (test/run.ts). */
+/** The engine of this run. Tests that do not choose an engine run on both engines (test/run.ts). */
 export const isPostgres = process.env.TEST_ENGINE === 'postgres'
 
 /** Few connections, because hundreds of stores may be open at once. */

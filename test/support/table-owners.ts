@@ -1,4 +1,4 @@
-/** For each table, the only file that writes it. */
+/** For each table: the only file that writes to the table. */
 export const owners: Record<string, string> = {
   settings: 'storage/settings.ts',
   purges: 'storage/purges.ts',

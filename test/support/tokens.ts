@@ -27,7 +27,7 @@ type Form = Record<string, string | undefined>
 const body = (form: Form): URLSearchParams =>
   new URLSearchParams(Object.entries(form).filter((pair): pair is [string, string] => pair[1] !== undefined))
 
-/** Posts a form; undefined leaves a field out. */
+/** Posts a form. A field with the value undefined is left out. */
 export const post = async (app: App, path: string, form: Form, init: Init = {}): Promise<Answer> =>
   answerOf(await app.call(path, { method: 'POST', body: body(form), ...init }))
 
@@ -40,7 +40,9 @@ export const basic = (id: string, secret: string) => ({
   authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`,
 })
 
-/** Credentials of a client object as the admin API returned it at creation. */
+/**
+ * Takes the object that the admin API returned when it created a client. Returns the client's credentials.
+ */
 export const secretOf = ({
   client_id,
   client_secret,
@@ -49,7 +51,7 @@ export const secretOf = ({
   ...(client_secret && { client_secret }),
 })
 
-/** Signs the user in without the pages and returns the hash of the browser's login cookie. */
+/** Signs the user in without the pages, and returns the hash of the browser's login cookie. */
 export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash = hashSecret(newSecret())) =>
   context.store.write(tx =>
     startLogin(context, tx, {
@@ -65,7 +67,7 @@ export const addLogin = ({ context }: App, user: Json, browser_hash: SecretHash 
 
 type MoreOfCode = Partial<NewCode> & { login_id?: LoginId }
 
-/** Returns a code as an authorization would issue it, from a new login unless one is given. */
+/** Issues a code as an authorization does. Starts a new login if `login_id` is undefined. */
 export const addCode = async (
   app: App,
   client: Json,
@@ -92,7 +94,7 @@ export const addCode = async (
   return code
 }
 
-/** Exchanges a code by a valid request; `more` overrides its parameters. */
+/** Exchanges a code with a valid request. `more` replaces parameters of this request. */
 export const redeem = (app: App, client: Json, code: string, more: Form = {}, init?: Init): Promise<Answer> =>
   post(
     app,

@@ -59,7 +59,7 @@ export const walkEveryFlow = async (
   const token = async (form: Record<string, string>, headers: Record<string, string> = {}): Promise<Json> =>
     (await call('/oauth/token', { method: 'POST', body: new URLSearchParams(form), headers })).json()
 
-  // The first administrator, by the set-up link.
+  // Creates the first administrator through the set-up link.
   const first = openBrowser(app)
   const setUp = keep('set-up link', new URL(await links.setUp()).searchParams.get('token') ?? '')
   const page = await first.get(`/account/set-up?token=${setUp}`)
@@ -71,7 +71,7 @@ export const walkEveryFlow = async (
   keep('mistyped password', 'Different-typed-1')
   await first.submit(page, { ...root, password, password_repeat: password })
 
-  // A client, whose first secret is replaced; a user, whose first password is temporary.
+  // Creates a client whose first secret is replaced, and a user whose first password is temporary.
   const made = await admin('POST', '/clients', {
     client_id: 'walked',
     name: 'Walked',
@@ -91,7 +91,7 @@ export const walkEveryFlow = async (
   const temporary = keep('temporary password', 'Temporary-horse-3')
   await admin('POST', `/users/${user.id}/reset-password`, { password: temporary, temporary: true })
 
-  // A login with failed attempts, a forced change of the password, a consent.
+  // Runs a login with failed attempts, a forced change of the password, and a consent.
   const browser = openBrowser(app)
   const login = await browser.get(authorizeUrl('walked', { scope: 'openid profile', state: 'a-state' }))
   keep('csrf token of the login', formOf(login, '/oauth/login').fields.csrf_token)
@@ -116,7 +116,7 @@ export const walkEveryFlow = async (
     new URL(stored.headers.get('location') ?? '', REDIRECT).searchParams.get('handle') ?? '',
   )
 
-  // Tokens, their renewal and misuse.
+  // Issues tokens, renews them, and misuses them.
   const redeem = { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: VERIFIER }
   await token({ ...redeem, ...client, client_secret: keep('guessed client secret', 'guessed-client-secret') })
   const tokens = await token({ ...redeem, ...client })
@@ -137,7 +137,7 @@ export const walkEveryFlow = async (
   await token({ grant_type: 'refresh_token', refresh_token, ...client })
   await call('/oauth/revoke', { method: 'POST', body: new URLSearchParams({ token: fresh.refresh_token }) })
 
-  // A sign-in link, the account page, a password change there, and the logout.
+  // Uses a sign-in link, opens the account page, changes the password on that page, and logs out.
   const link = keep('sign-in link', new URL(await links.signIn(user)).searchParams.get('token') ?? '')
   const lost = openBrowser(app)
   const chosen = keep('password chosen by link', 'Linked-horse-5')
@@ -156,7 +156,7 @@ export const walkEveryFlow = async (
   for (const [name, value] of lost.cookies) keep(`later cookie ${name}`, value)
   await lost.get(`/oauth/logout?id_token_hint=${tokens.id_token}&client_id=walked`)
 
-  // Failing requests: their input must be neither returned nor stored.
+  // Sends failing requests. Their input must be neither returned nor stored.
   const broken = keep('secret in broken JSON', 'Secret-in-broken-json-7')
   await call('/api/v1/admin/users', {
     method: 'POST',

@@ -55,7 +55,7 @@ export const checkControls = async (
   })
   same([userinfo.status, await userinfo.text().then(text => text.length > 0)], [403, true])
 
-  // The server reads XML in a separate process, wherever it runs.
+  // The server reads XML in a separate process in every runtime.
   same((await fetch(`${server.url}/dev/saml/sso?SAMLRequest=AAAA`)).status, 400)
 
   await server.users.put({ username: 'dave', email: 'dave@example.com' })

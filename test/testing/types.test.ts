@@ -34,7 +34,7 @@ const checks: true[] = [
   true satisfies Fits<keyof Entry<SeedInput, 'roles'>, keyof Entry<Seed, 'roles'>>,
   true satisfies Fits<keyof Entry<SeedInput, 'users'>, keyof Entry<Seed, 'users'>>,
   true satisfies Fits<keyof Entry<SeedInput, 'groups'>, keyof Entry<Seed, 'groups'>>,
-  // A test gives `client_secret`; the hash is for files that are kept.
+  // A test gives `client_secret`. `client_secret_hash` is for files that are kept.
   true satisfies Fits<
     Exclude<keyof Entry<SeedInput, 'clients'>, 'client_secret_hash'>,
     keyof Entry<Seed, 'clients'>

@@ -31,7 +31,7 @@ export const keyBase = async () => {
   })
   return {
     ...base,
-    /** Returns the same database as another process would open it. */
+    /** The same database, as another process would open it. */
     elsewhere: { ...base, store },
     touched: () => {
       for (const listener of listeners) listener()

@@ -24,7 +24,7 @@ test('an import stores the key and its event in one transaction', async () => {
   let commits = 0
   const store: typeof base.store = {
     ...base.store,
-    // The process ends after its first commit.
+    // Simulates a process that ends after its first commit.
     write: change => (++commits > 1 ? Promise.reject(new Error('ended')) : base.store.write(change)),
   }
   const key_id = await importKey({ ...base, store }, pem)

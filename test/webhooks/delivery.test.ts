@@ -376,8 +376,8 @@ testOnPostgres('WHK-13 an event of a transaction that is still open is waited fo
   const copy = columns.replace('id, type', "'evt_held', type")
   const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
   await sql.begin(async held => {
-    // Triggers count events in a row of the slot. In a slot of its own, this open transaction does not block
-    // the writes of the app.
+    // Triggers count events in a row of the slot. This open transaction has its own slot, so it does not
+    // block the writes of the app.
     await held.unsafe("SET LOCAL gatehouse.slot = '99'")
     await held.unsafe(`INSERT INTO events (${columns}) SELECT ${copy} FROM (${source}) AS one`)
     await addUser(own, 'bob')

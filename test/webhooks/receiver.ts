@@ -11,7 +11,7 @@ export interface Received {
   headers: Record<string, string>
 }
 
-/** Records webhook calls over HTTP; `state.answer` makes the responses. */
+/** Records webhook calls over HTTP. `state.answer` makes the responses. */
 export const startReceiver = () => {
   const received: Received[] = []
   const state = { answer: (_: Received): Response | Promise<Response> => new Response(null, { status: 204 }) }

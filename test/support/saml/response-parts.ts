@@ -5,8 +5,8 @@ import { formatTime } from '#src/protocol/saml/time.ts'
 const MINUTE = 60_000
 
 /**
- * All parts of a SAML response. Undefined leaves an attribute out; times are strings, so that tests can use
- * invalid ones.
+ * All parts of a SAML response. An attribute with the value undefined is left out. Times are strings, so that
+ * tests can use invalid times.
  */
 export interface ResponseContent {
   response_id: string

@@ -11,8 +11,8 @@ export interface Signing {
 }
 
 /**
- * Signs the element with that ID, with any algorithms. The signature follows its Issuer, as the schema
- * requires.
+ * Signs the element with this ID. `options` can name any algorithms. The signature follows the element's
+ * Issuer, as the schema requires.
  */
 export const signElement = (
   xml: string,
