@@ -3,10 +3,9 @@ import { asAppError } from '#src/http/answer.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import type { Store } from '#src/storage/store.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
-import { eventsUpTo, idAt, openingNow, seqBeforeId, settledSeq } from './stream-store.ts'
+import { eventsUpTo, lastId, openingNow, seqBeforeId, settledSeq } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
 /** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
@@ -42,10 +41,6 @@ const BATCH = 200
 const WAITING = 256 * 1024
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
-
-/** Returns the id of the last event up to `seq`; '' on PostgreSQL, which uses no `seq` again. */
-const lastId = async (store: Store, seq: number): Promise<string> =>
-  store.engine === 'sqlite' ? store.read(q => idAt(q, seq)) : ''
 
 /**
  * Reads new events for all open streams together, until the last stream closes. After a purge has removed

@@ -44,15 +44,22 @@ export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string
   return row
 }
 
-/** Returns the id of the last event up to `seq`; '' without one. */
-export const idAt = async (q: Queries, seq: number): Promise<string> => {
-  const { events } = q.tables
-  const [row] = await q
-    .select({ id: events.id })
-    .from(events)
-    .where(lte(events.seq, seq))
-    .orderBy(desc(events.seq))
-    .limit(1)
+/**
+ * Returns the id of the last event up to `seq`, or '' without one. A reader compares it with an earlier
+ * result for the same `seq`: SQLite gives the `seq` of a removed event to a new one, but never its id.
+ * PostgreSQL uses no `seq` again, so the result there is always ''.
+ */
+export const lastId = async (store: Store, seq: number): Promise<string> => {
+  if (store.engine === 'postgres') return ''
+  const [row] = await store.read(q => {
+    const { events } = q.tables
+    return q
+      .select({ id: events.id })
+      .from(events)
+      .where(lte(events.seq, seq))
+      .orderBy(desc(events.seq))
+      .limit(1)
+  })
   return row?.id ?? ''
 }
 

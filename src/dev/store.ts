@@ -20,6 +20,7 @@ import { endPurge, listPurges } from '#src/storage/purges.ts'
 import { holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
+import { restartTurns } from '#src/webhooks/store.ts'
 
 type Row = Record<string, unknown>
 type Name = keyof Tables
@@ -147,6 +148,8 @@ export const restoreOrganization = async (
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
   await holdCursors(tx)
+  // Running turns remember events and cursors from before the reset.
+  await restartTurns(tx)
   for (const topic of TOPICS) tx.changed(topic)
 }
 

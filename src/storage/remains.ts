@@ -76,9 +76,11 @@ export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promis
 /**
  * Moves the cursor of each webhook back to the last remaining event, if the cursor is beyond this event. Each
  * write that removes events must call this function. If the newest event was removed, SQLite gives its `seq`
- * to the next new event. A webhook whose cursor has this `seq` would skip the new event.
+ * to the next new event. A webhook whose cursor has this `seq` would skip the new event. PostgreSQL uses no
+ * `seq` again.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
+  if (tx.engine === 'postgres') return
   const { events, webhooks } = tx.tables
   const last = tx.select({ seq: sql`coalesce(max(${events.seq}), 0)` }).from(events)
   await tx

@@ -1,5 +1,5 @@
 import type { EventRow } from '#src/audit/store.ts'
-import { eventsUpTo, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import { eventsUpTo, lastId, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, type Stop, startDelivery } from '#src/delivery/queue.ts'
@@ -214,21 +214,27 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
   return deliverDue(context, queue)
 }
 
+/** The last event that was read. */
+interface Seen {
+  seq: number
+  id: string
+}
+
 /**
- * Wakes the webhooks that want an event after `seen`, or all webhooks when `seen` is undefined. Returns the
- * `seq` up to which events were read; undefined when no webhook is enabled.
+ * Wakes the webhooks that want an event after `seen`. Wakes all webhooks when `seen` is undefined or was
+ * removed, because a new event may then have a `seq` that was read already. Returns the last event;
+ * undefined when no webhook is enabled.
  */
-const wakeFor = async (context: Context, seen: number | undefined): Promise<number | undefined> => {
+const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen | undefined> => {
   const { clock, store } = context
   if (!(await isAnyEnabled(store, ''))) return undefined
   const settled = await settledSeq(store)
-  if (seen === undefined) {
+  const newest = { seq: settled, id: await lastId(store, settled) }
+  if (seen === undefined || (await lastId(store, seen.seq)) !== seen.id) {
     await store.write(tx => wakeAll(tx, clock.now()))
-    return settled
+    return newest
   }
-  // After a purge has removed the last events, SQLite assigns their `seq` again, so `settled` may be less
-  // than `seen`.
-  let last = Math.min(seen, settled)
+  let last = seen.seq
   while (last < settled) {
     const from = last
     const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
@@ -243,7 +249,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
     if (last < settled) await othersRun()
   }
-  return last
+  return newest
 }
 
 /**
@@ -252,7 +258,7 @@ const wakeFor = async (context: Context, seen: number | undefined): Promise<numb
  * @returns a function that stops the delivery
  */
 export const startWebhookDelivery = (context: Context): Stop => {
-  let seen: number | undefined
+  let seen: Seen | undefined
   let isPolling = false
   const poll = async (): Promise<void> => {
     if (isPolling) return

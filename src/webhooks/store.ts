@@ -152,6 +152,13 @@ export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): 
   if (woken.length > 0) tx.changed('webhook_turns')
 }
 
+/** Makes all enabled webhooks due. Ends their running turns, which do not store their state then. */
+export const restartTurns = async (tx: Transaction): Promise<void> => {
+  const { webhooks } = tx.tables
+  await tx.update(webhooks).set({ next_attempt_at: 0, idle: false }).where(eq(webhooks.enabled, true))
+  tx.changed('webhook_turns')
+}
+
 /**
  * Returns the due webhooks, the longest waiting first. Leaves out the webhooks of the organizations in
  * `busy`.

@@ -1,4 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { removeEvents } from '#src/audit/store.ts'
+import { newestEvent } from '#src/audit/stream-store.ts'
+import { restoreOrganization, takeSnapshot } from '#src/dev/store.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
@@ -69,6 +72,35 @@ test('WHK-05 events that the webhook does not want hide no later event when they
   await until(() => types().length === 3)
   stop()
   expect(types()).toEqual(['created', 'deleted', 'deleted'])
+})
+
+test('WHK-05 an event with the number of a removed one wakes the webhooks', async () => {
+  const { store } = app.context
+  const stop = startWebhookDelivery(app.context)
+  await addUser(app, 'first')
+  await until(() => types().length === 1)
+  const hooks = () => store.read(q => q.select().from(q.tables.webhooks))
+  await until(async () => (await hooks()).every(({ idle }) => idle))
+  const newest = await store.read(newestEvent)
+  await store.write(tx => removeEvents(tx, newest ? [newest] : []))
+  await addUser(app, 'next')
+  await until(() => types().length === 2)
+  stop()
+})
+
+test('WHK-05 a reset of an organization during a turn hides no later event', async () => {
+  const { store } = app.context
+  const acme = await create(app, '/organizations', { slug: 'acme', name: 'Acme' })
+  const all = { name: 'All', url: receiver.url, events: ['role.*'], all_organizations: true }
+  await create(app, '/webhooks', all)
+  const snapshot = await store.read(takeSnapshot)
+  const addRole = (name: string) => create(app, '/roles', { name, permissions: [], organization_id: acme.id })
+  await addRole('first')
+  atFirst(() => store.write(tx => restoreOrganization(tx, snapshot, acme.id)))
+  await deliver()
+  const { id } = await addRole('next')
+  await deliver()
+  expect(receiver.received.map(({ body }) => body.data.target_id).slice(1)).toEqual([id])
 })
 
 test('WHK-06 the deletion of a user makes no attempt at a receiver that fails', async () => {
