@@ -12,7 +12,7 @@ const ALLOWED = `An object of at most ${MAX_CLAIMS} claims and ${MAPPING_BYTES /
  * Returns the schema of a claim mapping.
  *
  * @param rule schema of one claim: a path, or an object with `from`
- * @param texts `about` describes the field; `rule` is the message for a claim that fails the schema
+ * @param texts `about` describes the field. `rule` is the message for a claim that does not match the schema
  */
 export const mappingOf = (
   rule: z.ZodType<string | { from: string }>,

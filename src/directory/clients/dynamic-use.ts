@@ -83,8 +83,8 @@ export const rereadClient = async (
  * Removes unused clients. If a user had allowed a client, its consents and pending requests are removed
  * first. Removes about `limit` rows, and returns the number of removed rows. Records `client.forgotten` for
  * each removed client that had a consent. Other clients get no event, because strangers could fill the log
- * with registrations. A later purge must not remove these rows. A public client that registers again gets the
- * same id, so the purge would remove its new consents.
+ * with registrations. The consents are removed here, and not by a later purge. A public client that registers
+ * again gets the same id, so a later purge would remove its new consents.
  */
 export const forgetUnused = async (context: Core, tx: Transaction, limit: number): Promise<number> => {
   const unused = await listUnusedClients(tx, context.clock.now(), limit)

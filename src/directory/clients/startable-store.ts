@@ -13,7 +13,7 @@ const MAX_STARTABLE = 200
 
 /**
  * Returns the clients that users of the organization can start and sign in to. The organization's own clients
- * come first. The clients of the default organization follow. Each of these two parts is sorted by name and
+ * come first. The clients of the default organization follow. Each of these two parts is sorted by name, and
  * has at most `MAX_STARTABLE` clients.
  */
 export const listStartable = async (q: Queries, organization_id: OrganizationId): Promise<Client[]> => {

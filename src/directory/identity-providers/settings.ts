@@ -120,7 +120,7 @@ export const samlSettings = {
     .max(10, 'At most 10 certificates.')
     .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
   sign_requests: flag.describe('Whether Gatehouse signs its requests.'),
-  allow_idp_initiated: flag.describe('Whether Gatehouse accepts a response to which it sent no request.'),
+  allow_idp_initiated: flag.describe('Whether Gatehouse accepts a response although it has sent no request.'),
   allow_sha1: flag.describe('Whether signatures with SHA-1 are accepted.'),
   allow_cbc: flag.describe('Whether encryption with CBC is accepted.'),
   clock_tolerance: integer(0, 600).describe(

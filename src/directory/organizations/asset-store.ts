@@ -54,7 +54,7 @@ export const clientLogos = async (q: Queries, organization_id: OrganizationId): 
   return rows.flatMap(({ logo }) => logo ?? [])
 }
 
-/** Removes an organization's assets, except those with the given URLs. */
+/** Removes an organization's assets. Assets with the given URLs are kept. */
 export const removeAssets = async (
   tx: Transaction,
   organization_id: OrganizationId,

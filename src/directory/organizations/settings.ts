@@ -8,8 +8,8 @@ import { definitionsOf } from './user-attributes.ts'
 
 /**
  * Minimum password lengths of the preset `nist`: for users with one factor, and for users with a second
- * factor. The preset also refuses common passwords. It does not require kinds of characters, and passwords do
- * not expire: https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
+ * factor. The preset also refuses common passwords. It requires no kinds of characters, and lets no password
+ * expire: https://pages.nist.gov/800-63-4/sp800-63b.html#passwordver
  */
 const NIST = { single_factor: 15, with_factor: 8 }
 

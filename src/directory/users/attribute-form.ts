@@ -51,8 +51,9 @@ const readValue = ({ type }: UserAttribute, text: string | undefined): unknown =
 }
 
 /**
- * Reads the attributes that users may edit from a form. The form field `attributes` lists the attributes that
- * the page showed, because browsers do not send an unticked checkbox.
+ * Reads a form, and returns the changed attributes and the errors. Only attributes that users may edit are
+ * read. The form field `attributes` lists the attributes that the page showed, because browsers do not send
+ * an unticked checkbox.
  */
 export const readAttributes = (
   definitions: readonly UserAttribute[],

@@ -6,7 +6,7 @@ import type { Tables } from '#src/storage/tables.ts'
 
 /**
  * Number of wrong tries after which a code becomes invalid. With five guesses at each code, an attacker finds
- * one of 200,000 codes on average.
+ * one code in 200,000 on average.
  */
 const MAX_TRIES = 5
 
