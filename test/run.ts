@@ -22,7 +22,7 @@ const run = async (
   return child.exited
 }
 
-/** Folders whose tests get their store from `freshStore` and so run on either engine. */
+/** Folders whose tests get their store from `freshStore`. These tests run on either engine. */
 const ON_BOTH = [
   ...['account', 'admin', 'app', 'audit', 'authorize', 'directory', 'federation'],
   ...['flows', 'http', 'isolation', 'links', 'mail', 'oauth', 'observability'],

@@ -243,8 +243,8 @@ describe('dev 12: reset', () => {
       await purge(app.context)
       expect(await look()).toEqual(before)
     }
-    // The reset runs after the purge has read which objects were deleted, and before the purge removes their
-    // rows.
+    // The reset runs between two steps of the purge. The purge has read which objects were deleted, but has
+    // not removed their rows yet.
     expect((await app.admin('DELETE', `/roles/${editor.id}`)).status).toBe(204)
     const { store } = app.context
     const read: typeof store.read = async fn => {

@@ -6,7 +6,7 @@ import { isPostgres } from '#test/support/store.ts'
 import { turnsOf } from '#test/support/turns.ts'
 
 const CALLBACK = 'https://agent.example/callback'
-/** Number of registered clients. Comparing one name with all of their names takes about 30 ms. */
+/** Number of registered clients. Comparing one name with the names of all these clients takes about 30 ms. */
 const MANY = 3_000
 
 const app = await startApp()

@@ -41,7 +41,7 @@ test('USR-30 the last administrator is not disabled, stripped or deleted without
   expect(await types()).toEqual([])
 
   expect((await app.admin('PUT', `${path}?confirm=ada`, { enabled: false })).status).toBe(200)
-  // The organization has no administrator, so none is lost.
+  // The organization has no administrator, so no confirmation is needed.
   expect((await app.admin('PUT', path, { roles: ['user'] })).status).toBe(200)
   expect(await types()).toEqual(['user.disabled', 'user.updated'])
   expect((await app.admin('DELETE', path)).status).toBe(204)

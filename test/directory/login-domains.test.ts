@@ -81,7 +81,7 @@ describe('login_domains', () => {
         body: { error: 'forbidden' },
       })
     expect([await settingsOf(acme), await rows(), await app.events()]).toEqual([acme.settings, own(), []])
-    // A caller may send back the settings that it read.
+    // A caller is allowed to send back the settings that it has read.
     const { body } = await app.admin('GET', '/organizations/acme', undefined, tenant)
     const change = { ...body.settings, session_ttl: '12h' }
     expect((await put(acme, change, tenant)).body.settings).toEqual(change)

@@ -107,6 +107,6 @@ test('a total that two calls ask for is counted once', async () => {
   await forget()
   reads = 0
   await Promise.all([1, 2, 3].map(() => countUsers(counting, { ...filter, search })))
-  // The calls share one count, but each call makes one read of its own before the count.
+  // The calls share one count. Each call makes one further read before the count.
   expect(reads).toBe(alone + 2)
 })

@@ -100,7 +100,7 @@ test('H-15 a tenant cannot take the slug for which private hosts are configured'
   expect(await app.events()).toEqual([])
   expect((await rename('acme-2', tenant)).status).toBe(200)
   expect((await rename('reserved')).status).toBe(200)
-  // The tenant may send the reserved slug that its organization already has, because a PUT that does not
+  // The tenant is allowed to send the reserved slug that its organization already has. A PUT that does not
   // change the slug is not checked.
   const change = { slug: 'reserved', display_name: 'ACME' }
   expect((await app.admin('PUT', '/organizations/reserved', change, tenant)).status).toBe(200)

@@ -16,7 +16,7 @@ interface Subject {
   id: string
   body: Json
   texts: Record<string, (text: string) => Json>
-  /** Places of texts that may have line feeds. */
+  /** Places of texts that are allowed to have line feeds. */
   several?: string[]
 }
 

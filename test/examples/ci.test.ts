@@ -1,4 +1,4 @@
-/** Runs the GitHub Action and the templates for other CI systems as their runners do. */
+/** Runs the GitHub Action and the templates for other CI systems, as the runners of these systems do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import {
@@ -84,7 +84,7 @@ test('the action starts a server that outlives its step, exports its variables a
     .env({ ...env, PATH: `${path}:${process.env.PATH}` })
     .text()
   expect(token.trim().split('.')).toHaveLength(3)
-  // A real runner ends the processes of a job; here the test ends the server.
+  // A real runner ends the processes of a job. Here the test ends the server.
   process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
 }, 30_000)
 

@@ -174,7 +174,7 @@ describe('files for other programs', () => {
       else if (uses) expect(uses).toMatch(/^[\w-]+\/[\w-]+@v\d+$/)
       if (script) expect((await run(['sh', '-n', '-c', script])).code).toBe(0)
     }
-    // The step uses the variables of the server that the action starts; test/examples/ci.test.ts runs the
+    // The step uses the variables of the server that the action starts. test/examples/ci.test.ts runs the
     // action.
     const command = ['gatehouse', 'exec', '--', 'sh', '-c', steps.at(-1)?.run]
     expect((await run(command, { PORT: await freePort() })).code).toBe(0)

@@ -1,6 +1,6 @@
 /**
- * A service that calls another service on its own behalf. Both must use the same server:
- * `gatehouse exec -- ./service-to-service.sh bun elysia-api.ts`.
+ * A service that calls another service on its own behalf. Both services must use the same Gatehouse server.
+ * Run both with `gatehouse exec -- ./service-to-service.sh bun elysia-api.ts`.
  */
 import { createServiceClient } from '@gatehouse/resource-server/client'
 

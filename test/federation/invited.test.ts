@@ -144,7 +144,7 @@ describe('an invitation that a provider login must not use', () => {
   })
 
   test('PEO-30 PEO-04 gives nothing after its time, its withdrawal, or its maker’s dismissal', async () => {
-    // Without a second administrator, `maker` would be the last one and would keep the role.
+    // Without a second administrator, `maker` would be the last administrator and would keep the role.
     await addUser(app, 'boss', { roles: ['admin'] })
     const maker = await addUser(app, 'maker', { roles: ['admin'] })
     const client = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })

@@ -28,7 +28,7 @@ const failures = {
   'fails in a way nobody thought of': { error: () => new Error(CAUSE), status: 500, code: 'server_error' },
 } as const
 
-/** Returns all stored rows by table; a refusal must not change them. */
+/** Returns all stored rows by table. A refusal must not change these rows. */
 const stored = () =>
   app.context.store.read(async q => {
     const rows: Json = {}

@@ -36,7 +36,7 @@ const deviceOf = async (tenant: Tenant): Promise<string> => {
 }
 
 const pages = new Map<string, Promise<{ browser: Browser; page: Page }>>()
-/** Opens the login page once for each address, tenant and device, and returns the page with its browser. */
+/** Opens the login page once for each address, tenant and device. Returns the page and its browser. */
 const loginPage = (ip: string, tenant: Tenant, device?: string) => {
   const open = async () => {
     const browser = openBrowser(app, { ip })
@@ -158,8 +158,8 @@ const servedOf = async ({ ask }: Door, ip: string, tenant: Tenant, most: number)
 }
 
 /**
- * Uses up the organization's budget for this kind of work from many networks. A new network still has its
- * reserved units, and other organizations still have their whole budgets.
+ * Requests from many networks use up the organization's budget for this kind of work. A new network still has
+ * its reserved units, and other organizations still have their whole budgets.
  */
 const exhaust = (kind: ChargeKind, tenant: Tenant) => {
   for (let i = 0; i < 2_000; i++)

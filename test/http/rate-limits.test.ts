@@ -114,7 +114,8 @@ test('organizations that write to one mailbox all day share its budget', () => {
         sent++
       } catch {}
     }
-  // Each organization has a reserve of 2 and gains 2 an hour; together they share 6 and gain 6 an hour.
+  // Each organization has a reserve of 2 units and gains 2 units an hour. All organizations together share 6
+  // further units and gain 6 further units an hour.
   expect(sent).toBeLessThanOrEqual(10 * (2 + 24 * 2) + 6 + 24 * 6)
   expect(sent).toBeGreaterThan(10 * 24 * 2)
 })

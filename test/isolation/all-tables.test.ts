@@ -39,8 +39,8 @@ const inventedValue = (name: string, { dataType }: Column, table: string): unkno
 }
 
 /**
- * Adds a row of the user and organization in `known` to each table that refers to users or organizations,
- * unless the table already has such a row.
+ * Adds a row to each table that refers to users or organizations. The row has the user and the organization
+ * in `known`. A table that already has such a row gets no further row.
  */
 const inventRows = (app: TestApp, known: Record<string, string>): Promise<void> =>
   app.context.store.write(async tx => {

@@ -194,7 +194,7 @@ describe('the set-up link', () => {
     const [user] = await anew.context.store.read(async q => q.select().from(q.tables.users))
     expect(user).toMatchObject({ organization_id: 'org_default', enabled: true, password_temporary: false })
     // A login is recorded once, at its first use. Here the account page uses the login first. Usually the
-    // console is the first, when it redeems its code.
+    // console uses the login first, when it redeems its code.
     expect((await anew.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual(
       [
         ['user.created', null, user?.id ?? ''],

@@ -30,7 +30,7 @@ const withHistory = async () => {
   return { context: app.context, path }
 }
 
-/** Returns the findings of `check` for the file; an error of the engine counts as a finding. */
+/** Returns the findings of `check` for the file. An error of the engine counts as a finding. */
 const findingsOf = async (path: string, context: Context): Promise<string[]> => {
   try {
     {

@@ -18,7 +18,9 @@ import { xmlReader } from '#test/support/xml-reader.ts'
 const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-first-start-'))
 process.on('exit', () => rmSync(data_dir, { recursive: true, force: true }))
 
-/** Returns an instance before its first start; `start` runs one start with these settings. */
+/**
+ * Returns an instance before its first start. Each call of `start` runs one start with the given settings.
+ */
 const instance = async () => {
   const store = await freshStore()
   let now = START

@@ -55,7 +55,7 @@ describe.each([...locales])('the texts in %s', locale => {
     // French puts a narrow no-break space before these characters.
     if (locale === 'fr')
       expect(entries.filter(([, text]) => /(?<![\u202f\u00a0])[:;?!»]|«(?!\u202f)/.test(text))).toEqual([])
-    // No line of Polish ends in a word of one letter.
+    // In Polish, no line ends in a word of one letter.
     if (locale === 'pl')
       expect(entries.filter(([, text]) => /(?<![\p{L}\p{N}])[aiouwz] /iu.test(text))).toEqual([])
     // Arabic has its own comma, semicolon and question mark.

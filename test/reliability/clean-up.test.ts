@@ -15,8 +15,8 @@ import { figure, LONG } from './faults.ts'
 import { percentile } from './percentile.ts'
 
 /**
- * Number of codes. There are a tenth as many expired sessions, and a tenth as many sessions of a deleted
- * organization.
+ * Number of codes. The database also has a tenth as many expired sessions, and a tenth as many sessions of a
+ * deleted organization.
  */
 const ROWS = Number(process.env.ROWS ?? (LONG ? 3_000_000 : 20_000))
 

@@ -114,7 +114,7 @@ const fuzzer = (name: string) => {
     )
     return chance(0.1) ? { ...bent, [text()]: value('') } : bent
   }
-  /** Returns the parameters as a form or query: some left out, repeated, mutated or malformed. */
+  /** Returns a form or query. Some parameters are left out, repeated, mutated or malformed. */
   const form = (good: Record<string, string>): string =>
     Object.entries(good)
       .filter(() => chance(0.96))

@@ -8,5 +8,5 @@ import * as logout from '#src/resource-server/logout.ts'
 import * as testing from '#src/resource-server/testing.ts'
 import type { Sdk } from './targets.ts'
 
-/** The package from its sources. */
+/** The package, loaded from its sources. */
 export const sources: Sdk = { core, client, logout, testing, elysia, hono, express, fastify }

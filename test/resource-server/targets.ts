@@ -24,8 +24,8 @@ export type Sdk = {
 }
 
 /**
- * The route answers `{ claims }`, with null if there are no claims. `ownHandlers` adds handlers that answer a
- * refusal with 418 and `handled: <code>`.
+ * The route answers `{ claims }`. `claims` is null if there are no claims. `ownHandlers` adds handlers that
+ * answer a refusal with 418 and `handled: <code>`.
  */
 export type Route = { verifier: Verifier; rules?: Rules; ownHandlers?: boolean }
 export type Mounted = { send(request: Request): Promise<Response>; close(): Promise<void> }

@@ -17,8 +17,8 @@ const users = Array.from({ length: 4 }, (_, i) => ({
 }))
 
 /**
- * The organization has six of its 12,000 sessions at `shared` and the others at `app`. All 12,000 sessions of
- * the other organization are at `shared`.
+ * The organization `own` has six of its 12,000 sessions at `shared`, and all others at `app`. All 12,000
+ * sessions of the organization `other` are at `shared`.
  */
 const sessions = Array.from({ length: 24_000 }, (_, i): Session => {
   const user = users[i % 2 === 0 ? 3 : i % 500 === 1 ? 1 : 0] ?? { id: 'usr_', organization_id: own }
@@ -108,8 +108,8 @@ test('pages and totals of sessions are those of all sessions that match', async 
 }, 60_000)
 
 test('other requests run while a page and a total compare many sessions', async () => {
-  // Neither index selects only the six sessions: the organization and the client have about 12,000 sessions
-  // each.
+  // Each of the two indexes selects about 12,000 sessions: the sessions of the organization, or the sessions
+  // of the client.
   const filter = { client_id: 'shared', within: own, now }
   const page = await turnsOf(() => listSessions(store, { ...filter, order: 'asc', limit: 100 }))
   expect(page.result).toHaveLength(6)

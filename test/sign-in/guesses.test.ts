@@ -192,8 +192,8 @@ describe('O-35 an account', () => {
       others[i]?.resolve()
       expect((await others[i]?.proof)?.refusal).toMatchObject({ code: 'invalid_credentials' })
     }
-    // The result of each of the first two reads arrives late: another attempt fails between the read and its
-    // result.
+    // The results of the first two reads arrive late. Between such a read and its result, another attempt
+    // fails.
     let reads = 0
     const slow = Object.assign(Object.create(store), {
       read: async <T>(run: Parameters<typeof store.read<T>>[0]) => {

@@ -218,7 +218,7 @@ describe('H-24 the hash queue places of one organization', () => {
       if (!proof.user) refused++
       return proof
     })
-    // A verification that ends before the others begin would free its slot.
+    // A verification that ends before the other attempts begin would free its slot.
     await until(() => refused === 25)
     release()
     const proofs = await Promise.all(abreast)

@@ -65,8 +65,8 @@ const record = (engine: keyof typeof engines) => {
         statement.executed.push(values)
         return [{ answered: true }]
       }
-      // The builder of SQLite calls `run` or `all`, as `method` says. A prepared statement is executed by its
-      // caller.
+      // The builder of SQLite calls `run` or `all`, as `method` says. The caller of a prepared statement
+      // executes the statement.
       const methods = engine === 'sqlite' ? { run: execute, all: execute } : { setToken: () => statement }
       return Object.assign(statement, { execute, ...methods })
     }

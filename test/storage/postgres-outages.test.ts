@@ -280,8 +280,8 @@ const outages = () => {
       openPostgres({ url: `${server.url}/postgres`.replace('gatehouse@', `guarded:${password}@`) })
     await expect(as('wrong')).rejects.toThrow('the password is not accepted')
     await expect(as('right')).rejects.toThrow('permission denied')
-    // A user with read access opens the database. Its first write reports the missing right, not a lost
-    // transaction.
+    // A user with read access opens the database. The first write of this user reports the missing right
+    // instead of a lost transaction.
     await (await openPostgres({ url: `${server.url}/postgres` })).close()
     await ask(`${server.url}/postgres`, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO guarded')
     const reader = await as('right')

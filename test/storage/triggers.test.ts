@@ -143,8 +143,8 @@ test('counters equal the row counts after any sequence of changes, rolled back o
     expect(await findings(store.path)).toEqual([])
     most = Math.max(most, (await counts(store.path)).filter(([, kept]) => kept > 0).length)
   }
-  // `most` is the maximum of all rounds: PostgreSQL orders the writes as it likes, so the last round may
-  // leave hardly any rows.
+  // `most` is the maximum of all rounds, because the last round may leave hardly any rows. PostgreSQL chooses
+  // the order of the writes.
   expect(most).toBeGreaterThan(10)
 })
 

@@ -25,7 +25,7 @@ export const newCertificate = async (
   return certificate.toString('pem')
 }
 
-/** Returns the certificate with its key on a curve that the runtime does not know, as PEM. */
+/** Returns the certificate as PEM. Its key is on a curve that the runtime does not know. */
 export const onUnknownCurve = (pem: string): string => {
   const der = new X509Certificate(pem).raw
   const curve = Buffer.from('2a8648ce3d030107', 'hex')

@@ -17,7 +17,7 @@ const flags = [
 
 let running: Promise<Browser> | undefined
 
-/** Starts one Chromium for the whole file. Each test has its own context and so its own cookies. */
+/** Starts one Chromium for the whole file. Each test has its own context with its own cookies. */
 const browser = (): Promise<Browser> => {
   running ??= chromium.launch({ executablePath: PROGRAM, args: flags })
   return running

@@ -42,8 +42,8 @@ export const enterConsole = async (
 }
 
 /**
- * Serves the console and opens a page for each test of a file. A violation of the page's policy, or an error
- * of its script, fails the test.
+ * Serves the console, and opens a page for each test of a file. A test fails if the page violates its policy
+ * or if its script has an error.
  */
 export const inConsole = (
   parts: Parameters<typeof startApp>[1] = {},

@@ -112,9 +112,9 @@ let shared: Promise<{ url: string; admin: SQL; template: string }> | undefined
 let databases = 0
 
 /**
- * Returns the server of TEST_POSTGRES, or starts one for this process. Two processes of a run never share a
- * server: an open transaction of any database delays the moment at which events count as settled
- * (audit/stream-store.ts).
+ * Returns the server of TEST_POSTGRES, or starts a server for this process. Two processes of a run never
+ * share a server, because an open transaction of any database delays the moment at which events count as
+ * settled (audit/stream-store.ts).
  */
 const server = async () => {
   const url = process.env.TEST_POSTGRES ?? startPostgres().url

@@ -4,7 +4,7 @@ import type { TestApp } from './app.ts'
 import { type Running, SECRET } from './executable.ts'
 
 /**
- * A running executable with the interface of `TestApp`: requests go to its socket, not to its public address.
+ * A running executable with the interface of `TestApp`. Requests go to its socket, not to its public address.
  */
 export const remote = (
   server: Running,

@@ -42,7 +42,7 @@ export const fresh = () => `new-${++count}`
 const google = { name: 'Google', type: 'oidc', preset: 'google', client_id: 'x', client_secret: 'y' }
 /** A URL that is never called. */
 const webhook = { url: 'https://192.0.2.1/', events: ['*'] }
-/** Queries and bodies of the routes that need one. Each call makes new names. */
+/** Queries and bodies of the routes that need a query or a body. Each call makes new names. */
 export const inputs: Record<string, (tenant: Tenant) => Input> = {
   'POST /users': ({ org_id }) => {
     const username = fresh()

@@ -34,8 +34,8 @@ const ownLinks = (app: App): Links => ({
 const NEXT = 'Next-horse-9'
 
 /**
- * Runs every flow once, including failed attempts, so that every secret that can be issued, entered or stored
- * has occurred.
+ * Runs every flow once, including failed attempts. Every secret that can be issued, entered or stored then
+ * occurs.
  */
 export const walkEveryFlow = async (
   { admin, call: ask, context }: App,

@@ -5,7 +5,7 @@ const same = (actual: unknown, expected: unknown): void => {
   if (a !== b) throw new Error(`expected ${b}, not ${a}`)
 }
 
-/** Makes one call of each kind to a server with a certificate of its own. */
+/** Makes one call of each kind to a server that has its own certificate. */
 export const checkTls = async (
   startGatehouse: (options: GatehouseOptions) => Promise<Gatehouse>,
 ): Promise<void> => {

@@ -11,7 +11,7 @@ import { addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { startReceiver } from './receiver.ts'
 
-/** Counts turns of the event loop until it is stopped. Each request waits for such a turn. */
+/** Counts turns of the event loop until the count is stopped. Each request waits for a turn. */
 const countTurns = () => {
   let turns = 0
   let next: NodeJS.Immediate

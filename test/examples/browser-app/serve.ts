@@ -1,4 +1,7 @@
-/** Serves the application with the issuer and its client id: `gatehouse exec -- bun browser-app/serve.ts`. */
+/**
+ * Serves the application with its issuer and client id. Run it with `gatehouse exec -- bun
+ * browser-app/serve.ts`.
+ */
 const file = (name: string) => Bun.file(`${import.meta.dir}/${name}`)
 
 const server = Bun.serve({

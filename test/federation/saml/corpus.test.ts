@@ -26,7 +26,7 @@ const entry = authorizeUrl('web').replace('/oauth/authorize', '')
 const isCallback = (location: string | undefined) =>
   location?.startsWith('https://app.example/callback?code=')
 
-/** Each callback has its own IP address; another test covers the throttle. */
+/** Each callback has its own IP address. Another test covers the throttle. */
 let visitors = 0
 const somebody = () => {
   const ip = `2001:db8:${(++visitors).toString(16)}::1`

@@ -24,7 +24,7 @@ const plain: Wanted[] = [
   { alias: 'response', sign_response: true, sign_assertion: false, encrypt: false },
   { alias: 'both', sign_response: true, sign_assertion: true, encrypt: false },
 ]
-/** pysaml2 encrypts with AES-256-GCM; SimpleSAMLphp 1.19 supports only AES-256-CBC. */
+/** pysaml2 encrypts with AES-256-GCM. SimpleSAMLphp 1.19 supports only AES-256-CBC. */
 const encrypted: Wanted = { alias: 'encrypted', sign_response: true, sign_assertion: true, encrypt: true }
 
 /** Starts an app whose clock shows the real time, because real providers use the real time. */

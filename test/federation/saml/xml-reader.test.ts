@@ -86,7 +86,7 @@ test('H-04 an organization whose share of the queue is full gets 503; others are
   await app.events()
   const order: string[] = []
   const noted = (name: string, ended: Promise<string>) => ended.then(() => order.push(name))
-  // Waits until the worker runs; its current document does not count as queued.
+  // Waits until the worker runs. The worker's current document does not count as queued.
   expect(await end('<a/>')).toBe('bad_shape')
   const held = end(LOOP)
   const own = Array.from({ length: SHARE }, () => noted('own', end('<a/>')))

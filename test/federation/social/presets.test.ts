@@ -22,7 +22,7 @@ const play = async (issuer: string, provider: Json, twist: (draft: Draft) => voi
     const answer = await fake.fetch(request)
     if (!request.url.includes('/.well-known/')) return answer
     const metadata = (await answer.json()) as Json
-    // Microsoft's document for all tenants has a pattern as its issuer.
+    // Microsoft's document for all tenants has a pattern in place of the issuer.
     const pattern = issuer === MICROSOFT ? { issuer: issuer.replace('common', '{tenantid}') } : {}
     return Response.json({ ...metadata, ...pattern, authorization_response_iss_parameter_supported: false })
   }
