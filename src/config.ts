@@ -239,7 +239,7 @@ const fromFile = (path: string): Map<Name, RawValue> => {
  * Loads all settings.
  *
  * @throws ConfigError for the first mistake. The message for a wrong value names the setting, the allowed
- * values and the source. It contains the value unless the setting is secret.
+ * values and the source. The message quotes the value, but never the value of a secret.
  */
 export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): LoadedConfig => {
   const warnings: string[] = []

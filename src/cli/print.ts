@@ -1,19 +1,19 @@
 import { writeSync } from 'node:fs'
 
 /**
- * Prints a line. Bun's `console.log` ignores a write that fails, so a secret that is shown once could be lost
- * on a full disk and the command would still exit with 0. Servers use `console.log`, because a server must
+ * Prints a line. Bun's `console.log` ignores a failed write. On a full disk, a secret that is shown only once
+ * would be lost, and the command would still exit with 0. Servers use `console.log`, because a server must
  * not stop when its output cannot be written.
  *
- * @throws Error when the line cannot be written. A closed pipe, as after `head`, is not an error.
+ * @throws Error when the line cannot be written. A pipe that its reader (such as `head`) has closed is not an
+ * error.
  */
 export const print = (text: string): void => {
   write(`${text}\n`)
 }
 
 /**
- * Writes a text as {@link print} does, without adding a line break. Returns false when the reader has closed
- * the pipe.
+ * Writes a text to standard output. Adds no line break. Returns false when the reader has closed the pipe.
  */
 export const write = (text: string): boolean => {
   const bytes = Buffer.from(text)

@@ -7,8 +7,8 @@ import { exitCodes } from './exit-codes.ts'
 import { print } from './print.ts'
 
 /**
- * Returns the commands that begin with the word `first`. Returns all commands if no command does, or if
- * `first` is a command such as `man`, whose output describes all commands.
+ * Returns the commands that begin with the word `first`. Returns all commands when no command begins with
+ * `first`, or when `first` is a command such as `man`, whose output describes all commands.
  */
 const rowsFor = (first: string | undefined): readonly CommandRow[] => {
   const own = commands.filter(({ name }) => name.split(' ')[0] === first)
@@ -69,9 +69,9 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
 }
 
 /**
- * Adds a suggestion to the error of an unknown option or command. For an option such as `--port` the
- * suggestion is the setting, because newcomers look for options where there are only settings. For a command
- * such as `start` it is `serve`.
+ * Adds a suggestion to the error of an unknown option or command. For an option such as `--port`, the
+ * suggestion is the setting of the same name, because newcomers expect an option for each setting. For a
+ * command such as `start`, the suggestion is `serve`.
  */
 const withRemedy = (error: string): string => {
   const [, option = ''] = /unknown option '--([\w-]+)/.exec(error) ?? []
@@ -136,7 +136,7 @@ ${list([
 ])}`
 }
 
-/** Returns a call whose arguments commander parses. The parsing happens when `run` is called. */
+/** Returns a call whose arguments commander parses. Commander parses them when `run` is called. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

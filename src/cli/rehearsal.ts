@@ -15,8 +15,9 @@ import { openInstance } from './instance.ts'
 const PREFIX = '.rehearsal-'
 
 /**
- * Applies a seed to a temporary instance. Callers do so before they create an instance, so that a refused
- * seed leaves no half-made one. A data directory that the rehearsal creates is removed again.
+ * Applies a seed to a temporary instance. Callers rehearse before they create the real instance, so that a
+ * refused seed leaves no half-made instance. If the rehearsal creates the data directory, it removes the
+ * directory again.
  *
  * @throws SeedError with the mistakes of the file
  */
@@ -38,8 +39,9 @@ export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOpti
 }
 
 /**
- * Creates the folder of a rehearsal in the data directory, because a service may write nowhere else. A server
- * on PostgreSQL may have no data directory; it uses a temporary folder or, without one, shared memory.
+ * Creates the folder of a rehearsal in the data directory, because a service may have no other writable
+ * folder. A server on PostgreSQL may have no data directory. It then uses the system's temporary folder. If
+ * this folder is not writable, it uses shared memory.
  */
 const makeFolder = ({ data_dir, database_url }: Config): string => {
   const makeIn = (parent: string): string => mkdtempSync(join(parent, `${PREFIX}${process.pid}-`))
@@ -57,9 +59,10 @@ const makeFolder = ({ data_dir, database_url }: Config): string => {
 }
 
 /**
- * Removes the folders of rehearsals that were killed. In a restarted container this process may have the id
- * of the killed one. A folder of the last hour may belong to another container that uses the same data
- * directory and has the same ids; no rehearsal takes an hour.
+ * Removes the folders that killed rehearsals left. A folder with the id of this process is also removed,
+ * because in a restarted container this process may have the id of the killed process. A folder that changed
+ * in the last hour stays, because it may belong to a container that shares the data directory and has the
+ * same process ids. No rehearsal takes an hour.
  */
 const removeRemains = (data_dir: string): void => {
   for (const name of readdirSync(data_dir).filter(name => name.startsWith(PREFIX))) {
@@ -71,7 +74,7 @@ const removeRemains = (data_dir: string): void => {
   }
 }
 
-/** Another process may have begun to use the folder meanwhile. */
+/** Removes a folder. A folder that another process has begun to use is not empty, so it stays. */
 const removeIfEmpty = (path: string): void => {
   try {
     rmdirSync(path)

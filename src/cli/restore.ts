@@ -23,8 +23,8 @@ export const restore = async (file: string, options: { config?: string; force?: 
   const { config } = loadConfig(process.env, options.config)
   if (!statSync(file, { throwIfNoEntry: false })?.isFile())
     throw new StorageError(`${file}: no such file.`, 1)
-  // Taking the lock creates the data directory. The file is checked first, so that nothing is created when
-  // the file is wrong.
+  // Taking the lock creates the data directory. The file is checked before that, so that a wrong file creates
+  // nothing.
   const header = await Bun.file(file).slice(0, SQLITE.length).text()
   if (header === '') throw new StorageError(`${file} is empty.`)
   if (header !== SQLITE) throw new StorageError(`${file} is damaged, or it is not an SQLite database.`)

@@ -16,11 +16,11 @@ import { isTerminal, openLog } from './log.ts'
  */
 const DRAIN_MS = 1_500
 /**
- * Milliseconds for PostgreSQL to answer to the last writes. SQLite has no such limit, because only its disk
- * can be slow.
+ * Milliseconds that a stop waits for PostgreSQL to answer the last writes. A stop waits for SQLite without a
+ * limit, because only the local disk can delay SQLite.
  */
 const LAST_WRITES_MS = 250
-/** Milliseconds for the trace collector to accept the last spans, within the 2 s that a stop may take. */
+/** Milliseconds that a stop waits for the trace collector. The whole stop takes at most 2 s. */
 const LAST_SPANS_MS = 250
 
 /** Facts about a started server, for the ready line and the banner. */
@@ -58,10 +58,10 @@ export const serveAlone = async (
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
   // The seed file, and the names of the first admin and admin client in the settings, are checked before the
-  // store is opened. A mistake therefore leaves no new instance.
+  // store is opened. A mistake therefore creates no instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
-  // A worker that may not upgrade the schema joins a running server, so the instance exists.
+  // A worker that may not upgrade the schema joins a running server, so the instance already exists.
   if (seed && upgrades && !(await hasInstance(given)))
     await (await import('./rehearsal.ts')).rehearse(given, seed)
 

@@ -41,7 +41,7 @@ const claimOf = (text: string): [string, unknown] => {
   }
 }
 
-/** Returns the input of the control `/dev/mint` for the options. */
+/** Converts the options into the input of the control `/dev/mint`. */
 export const mintInputOf = (options: TokenOptions): MintInput => {
   const { user, organization, client, scope, role, claim, bad, expiresIn } = options
   const expires_in = secondsOf(expiresIn)

@@ -6,8 +6,8 @@ import { printList } from './list.ts'
 import { type ListOptions, organizationNamed, withInstance } from './user.ts'
 
 /**
- * Prints all users, or those whose names or address contain each word of `search`. Each list command prints
- * the oldest rows first, so that new rows appear at the end of its output.
+ * Prints all users. With `search`, prints only users whose names or address contain each word of `search`.
+ * Each list command prints the oldest rows first, so that new rows appear at the end of its output.
  */
 export const userList = (options: ListOptions & { search?: string }): Promise<void> =>
   withInstance(options, async context => {

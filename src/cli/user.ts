@@ -28,8 +28,8 @@ export interface ListOptions {
 /**
  * Awaits a change to a client and rewrites its errors for the command line.
  *
- * @throws Error for a refused change. For an unknown client its message names the command that lists all
- * clients.
+ * @throws Error when the change is refused. When the client does not exist, the message names the command
+ * that lists all clients.
  */
 export const explained = async <T>(change: Promise<T>): Promise<T> => {
   try {

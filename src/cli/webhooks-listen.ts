@@ -39,8 +39,8 @@ interface Source {
 const POLL = SECOND / 2
 const BATCH = 100
 /**
- * Number of earlier events whose ids are known when the program starts. They are more than `BATCH`, because a
- * purge or a reset of development may move later reads back.
+ * Number of earlier events whose ids the program remembers at its start. The number is greater than `BATCH`,
+ * because reads begin at an earlier event after a purge or a reset of a development server.
  */
 const KNOWN = 10 * BATCH
 /**
@@ -49,8 +49,8 @@ const KNOWN = 10 * BATCH
  */
 const LATE = 10 * SECOND
 /**
- * Milliseconds within which a receiver must answer, as for a webhook (webhooks/send.ts). The server from
- * which events are read gets the same time.
+ * Milliseconds within which a receiver must answer. A receiver of a webhook has the same limit
+ * (webhooks/send.ts). The limit also holds for the server from which events are read.
  */
 const TIMEOUT = 15 * SECOND
 
@@ -79,7 +79,9 @@ const localSource = async (options: Options): Promise<Source> => {
 /** A page of events, or a refusal. */
 type Answer = Partial<{ data: Shown[]; pagination: { next_cursor?: string }; error_description: string }>
 
-/** Returns the members of an answer; none when a proxy answered with another text than JSON. */
+/**
+ * Parses an answer. Returns an empty object when the text is not JSON, for example an error page of a proxy.
+ */
 const membersOf = (text: string): Answer => {
   try {
     return Object(JSON.parse(text))
@@ -118,7 +120,8 @@ const remoteSource = async (issuer: string, clientId: string | undefined): Promi
       cursor = next
     }
     last = Math.max(last, ...found.map(({ timestamp }) => Date.parse(timestamp)))
-    // The ids are remembered after the last page, so that a failure loses no event of the pages before it.
+    // The ids are remembered only when all pages are read. If a page cannot be read, the next attempt
+    // therefore still finds the events of the earlier pages.
     return found.filter(({ id }) => isNew(id))
   }
   await readFrom(since - LATE)
@@ -154,8 +157,8 @@ const secretOf = ({ secret }: Options): Buffer => {
 }
 
 /**
- * Forwards new events to a URL until the process is stopped, and prints a line for each. A failed delivery is
- * not repeated, because the developer sees it and can cause the event again.
+ * Forwards new events to a URL until the process is stopped. Prints a line for each event. A failed delivery
+ * is not repeated, because the developer sees the failure and can cause the event again.
  *
  * @throws ConfigError for wrong options
  */

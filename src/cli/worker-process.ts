@@ -16,7 +16,7 @@ export interface WorkerProcess {
   ready: Promise<ReadyWorker>
   /** Resolves to the exit code. */
   exited: Promise<number>
-  /** Returns the worker's metrics; an empty text when they do not arrive in time. */
+  /** Returns the worker's metrics. Returns an empty text when the metrics do not arrive in time. */
   metrics(): Promise<string>
   /** Stops the process. Resolves when it has ended. */
   end(): Promise<void>
@@ -43,11 +43,14 @@ interface WorkerOptions extends WorkerRole {
   allMetrics(): Promise<string>
 }
 
-/** A worker whose program cannot be run, such as while a package manager replaces it. */
+/**
+ * Returns a worker that has already ended, because its program cannot be run. This happens while a package
+ * manager replaces the program.
+ */
 const notRun = (error: unknown): WorkerProcess => {
   const ready = Promise.reject(error)
   ready.catch(() => {})
-  // 127 is the code with which a shell reports such a program.
+  // A shell returns 127 when it cannot find a program.
   return { ready, exited: Promise.resolve(127), metrics: async () => '', end: async () => {} }
 }
 

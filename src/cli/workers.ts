@@ -40,7 +40,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   process.on('SIGHUP', () => {
     replacing = replacing.then(pool.replace).then(first => first && remember(first))
   })
-  /** Resolves when all workers have started; to undefined when they are stopped before. */
+  /** Starts all workers. Resolves to the first worker, or to undefined when the pool is stopped before. */
   const startAll = async (): Promise<ReadyWorker | undefined> => {
     const first = pool.start(1)
     const ready = await first.ready.catch(() => undefined)
@@ -78,12 +78,10 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
 const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
-  /** Until the workers are replaced, one that is started again has the version of the others. */
+  /** Command that starts a worker. It runs the old version until `replace` has replaced all workers. */
   let program: () => readonly string[] = runningProgram
 
-  /**
-   * Starts the worker again each time it ends, until `replace` puts another in its place or the pool stops.
-   */
+  /** Starts the worker again each time it ends, until `replace` replaces the worker or the pool stops. */
   const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
     workers.set(number, worker)
     let wait = RESTART.first
@@ -106,8 +104,8 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       return worker
     },
     /**
-     * Replaces the workers one by one. Stops at the first new worker that does not start, so that the old
-     * ones go on answering. Resolves to the first new worker when all were replaced.
+     * Replaces the workers one by one. Resolves to the first new worker when all workers are replaced. When a
+     * new worker does not start, resolves to undefined, and the remaining old workers continue to answer.
      */
     replace: async (): Promise<ReadyWorker | undefined> => {
       let first: ReadyWorker | undefined

@@ -36,10 +36,7 @@ interface Calling {
 
 const Operation = createContext<Calling>({ limits: {}, problem: undefined, standing: undefined })
 
-/**
- * Returns a refusal without the details of the fields that were edited since, because they are about the
- * old values.
- */
+/** Returns a refusal without the details of edited fields, because these details are about the old values. */
 const standingOf = (problem: Problem | undefined, edited: string[]): Problem | undefined => {
   if (!problem || edited.length === 0) return problem
   const details = problem.details?.filter(
@@ -52,7 +49,7 @@ const standingOf = (problem: Problem | undefined, edited: string[]): Problem | u
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 
-/** Shows a form that calls an operation. Its fields have the operation's limits and show its refusals. */
+/** Shows a form that calls an operation. The fields in the form get their limits and refusals from it. */
 export const ApiForm = (props: {
   method?: 'GET' | 'POST' | 'PUT'
   path: string
@@ -109,8 +106,8 @@ export const useRefusals = (name: string | undefined): Detail[] =>
   ) ?? []
 
 /**
- * Returns the refusal `given`. For the refusal of the enclosing form, the result omits the fields that the
- * person has edited after the refusal.
+ * Returns the refusal `given`. If `given` is the refusal of the enclosing form, the result omits the fields
+ * that the person has edited after the refusal.
  */
 export const useStanding = (given: Problem | undefined): Problem | undefined => {
   const { problem, standing } = useContext(Operation)

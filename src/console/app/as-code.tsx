@@ -30,8 +30,8 @@ const text = words.code
 const assets = ['logo', 'logo_dark', 'custom_css']
 
 /**
- * Returns the secret field of an object as a reference to an environment variable; an empty object when there
- * is no secret.
+ * Returns the secret field of an object as a reference to an environment variable. Returns an empty object
+ * when there is no secret.
  */
 const secretOf = (section: Section, { type, client_id, alias }: Values): Values => {
   const owner = section === 'clients' ? type === 'confidential' && client_id : type !== 'saml' && alias

@@ -4,7 +4,9 @@ import { accessToken } from './session.ts'
 
 /** Milliseconds before a broken stream is opened again, enough for a server to restart. */
 const AGAIN = 2_000
-/** Maximum items in memory. Beyond this number the list is read again, as after a break. */
+/**
+ * Maximum number of items in memory. The next item drops these items and causes the list to be read again.
+ */
 const KEPT = 500
 
 interface Message {
@@ -41,10 +43,11 @@ export interface Followed<T> {
 const nothing = { items: [], count: 0 }
 
 /**
- * Reads the stream at `path` and opens it again when it breaks, unless the API has refused the call (status
- * 400 to 428). Reads nothing while `path` is undefined. `onStart` reads the list of earlier items. The stream
- * calls it each time that it has opened, and when `KEPT` items have arrived. It then starts without items,
- * because the list has all earlier ones in their order, also those of a break.
+ * Reads the stream at `path`. Reads nothing while `path` is undefined. A stream that breaks is opened again.
+ * A stream that the API refuses with a status from 400 to 428 stays closed. `onStart` reads the list of
+ * earlier items. It is called each time the stream has opened, and when more than `KEPT` items have arrived.
+ * The items are dropped at each call, because the list contains them all in order, and also the items that
+ * arrived while the stream was closed.
  */
 export const useStream = <T>(path: string | undefined, onStart: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)

@@ -20,7 +20,7 @@ const isObject = (value: unknown): value is Values =>
 /** The field whose entries the API merges with the stored entries. The API replaces every other field. */
 const MERGED = 'settings'
 
-/** Returns the entries that differ. An entry that `values` does not have becomes undefined. */
+/** Returns the entries of `values` that differ from `before`. A removed entry becomes undefined. */
 const changesOf = (before: Values, values: Values): Values =>
   Object.fromEntries(
     Object.keys({ ...before, ...values })
@@ -37,7 +37,10 @@ const withChanges = (values: Values, changes: Values): Values => {
   return { ...values, ...Object.fromEntries(all) }
 }
 
-/** Returns the fields of `values` that differ; of a field that is an object, only the entries that differ. */
+/**
+ * Returns the fields of `values` that differ from `before`. A changed object contains only the entries that
+ * differ.
+ */
 const deepChangesOf = (before: Values, values: Values): Values =>
   Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => {
@@ -49,9 +52,9 @@ const deepChangesOf = (before: Values, values: Values): Values =>
 
 /**
  * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
- * that other fields keep what other people have saved meanwhile. The same holds for the entries of a field
- * that is an object, such as the settings of an organization. If only one field is shown by parts with a
- * state of their own, `field` is its name.
+ * other fields keep what other people have saved meanwhile. A field that is an object, such as the settings
+ * of an organization, also keeps the entries that were not changed here. `field` names the only field whose
+ * parts have a state of their own (see `version`).
  */
 export const useEdit = <T extends object>(
   path: string,
@@ -73,7 +76,10 @@ export const useEdit = <T extends object>(
   known.current = partOf(stored)
   const values = withChanges(stored as Values, draft)
   const changes = deepChangesOf(stored as Values, values)
-  /** Returns the body of the PUT. A field that the API replaces keeps the other entries of `newest`. */
+  /**
+   * Returns the body of the PUT. If the API replaces a field, the body contains all its entries: the changed
+   * entries, and the other entries of `newest`.
+   */
   const bodyOn = (newest: Values): Values => {
     const all = withChanges(newest, changes)
     return Object.fromEntries(
@@ -120,14 +126,14 @@ export const useEdit = <T extends object>(
     isBusy,
     problem,
     save: () => save(),
-    /** Saves the changes although another person has changed the object, which is now `newest`. */
+    /** Saves the changes on top of `newest`, which is the object as another person has saved it. */
     keepMine: (newest: Values) => save(bodyOn(newest), '*'),
     /** Discards the changes and shows the object that another person has saved. */
     takeTheirs: () => attempt(async () => take(await callApi<T>('GET', path), {})),
     /**
-     * Increases when changes are saved or discarded, and when a later read finds a new value of `field`. If
-     * no `field` is given, any new value counts. Parts of the form with a state of their own use it as their
-     * `key`, so that an increase resets them.
+     * Key of the parts of the form that have a state of their own. A new key resets these parts. The number
+     * increases when no change is left after a save or a reset, and when a later read finds a new value of
+     * `field`. If no `field` is given, a new value of any field counts.
      */
     version: version.current,
     reset: () => keep({}),

@@ -5,14 +5,14 @@ import { asProblem, callApi, type Problem, read, withQuery } from './api.ts'
 export interface Loaded<T> {
   data: T | undefined
   etag: string
-  /** Failure of the last read. `data` may still have what an earlier read has found. */
+  /** Failure of the last read. `data` can still be the result of an earlier read. */
   problem: Problem | undefined
   isLoading: boolean
   reload(): void
   set(data: T, etag?: string): void
 }
 
-/** Reads the object at `path`; reads nothing while `path` is undefined. */
+/** Reads the object at `path`. Reads nothing while `path` is undefined. */
 export const useObject = <T>(path: string | undefined): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<{ data?: T; etag?: string; problem?: Problem; of?: string }>({})
@@ -60,7 +60,7 @@ export interface Listed<T> {
 }
 
 /**
- * Reads a list page by page; reads nothing while `path` is false. When a filter changes, the list starts
+ * Reads a list page by page. Reads nothing while `path` is false. When a filter changes, the list starts
  * again with the first page.
  */
 export const useList = <T>(
