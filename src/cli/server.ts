@@ -20,7 +20,7 @@ const DRAIN_MS = 1_500
  * limit, because only the local disk can delay SQLite.
  */
 const LAST_WRITES_MS = 250
-/** Milliseconds that a stop waits for the trace collector. The whole stop takes at most 2 s. */
+/** Milliseconds that a stop waits for the trace collector, short enough to stop within 2 s. */
 const LAST_SPANS_MS = 250
 
 /** Facts about a started server, for the ready line and the banner. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 
-/** A file of the console, plain and compressed, both in base64. */
+/** A file of the console, compressed in two formats, each in base64. */
 export interface Bundled {
   name: string
   brotli: string
@@ -37,7 +37,7 @@ interface Outputs {
   [path: string]: { entryPoint?: string; imports: { path: string; kind: string }[] }
 }
 
-/** Returns the names of the file and of all files that it imports, directly or through others. */
+/** Returns the names of the file and of all files that it imports, directly or through other files. */
 const neededBy = (path: string, outputs: Outputs): string[] => {
   const needed = new Set([path])
   for (const each of needed)
@@ -53,8 +53,7 @@ const neededBy = (path: string, outputs: Outputs): string[] => {
 const build = (entry: string): Pick<ConsoleFiles, 'first' | 'words'> & { scripts: Bundled[] } => {
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
   const metafile = join(folder, 'meta.json')
-  // A chunk below 16 KiB is merged into another one, because a separate request would cost more than loading
-  // the chunk with other code.
+  // A chunk below 16 KiB is merged into another chunk, because a separate request would cost more.
   const how = ['--target=browser', '--minify', '--production', '--splitting', '--min-chunk-size=16384']
   const names = ['--entry-naming=[hash].[ext]', '--chunk-naming=[hash].[ext]']
   const where = [`--outdir=${folder}`, `--metafile=${metafile}`]

@@ -50,9 +50,9 @@ const resolved = (schema: Schema): Schema =>
 
 /**
  * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when a
- * body must contain the field with a value other than null. With `isWhole` it is true for optional fields
- * too, unless they may be null, because the form of a PUT shows each field of its object and would send a
- * cleared field as an empty value.
+ * body must contain the field with a value other than null. With `isWhole` it is also true for optional
+ * fields that cannot be null. The form of a PUT shows all fields of its object, and it would send a cleared
+ * field as an empty value.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)
@@ -80,8 +80,8 @@ const bodyWith = ([first, ...rest]: Path, value: unknown): unknown => {
 }
 
 /**
- * Returns a value that exceeds the maximum number of items or the maximum length. Without either maximum,
- * returns a text that no pattern matches.
+ * Returns a value that exceeds the maximum number of items or the maximum length. If the schema has no such
+ * maximum, returns a text that no pattern matches.
  */
 const excluded = ({ maxLength, maxItems }: Schema): unknown => {
   if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, index) => `x${index}`)

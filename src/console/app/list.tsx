@@ -4,7 +4,9 @@ import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
-/** Shows the rows of a list. Without rows it shows that the list is loading, has failed or is empty. */
+/**
+ * Shows the rows of a list. When there are no rows, shows that the list is loading, has failed or is empty.
+ */
 export const Rows = <T,>(props: {
   list: { problem: Problem | undefined; reload(): void }
   /** Undefined while the list loads. */
@@ -32,8 +34,8 @@ export const EmptyCard = (props: {
 )
 
 /**
- * Shows a short list on a card with a title. A list without rows takes one line. The button for the next page
- * is left out when `aside` links to the whole list.
+ * Shows a short list on a card with a title. An empty list takes one line. The card has no button for the
+ * next page when `aside` links to the whole list.
  */
 export const ShortList = <T,>(props: {
   title: string

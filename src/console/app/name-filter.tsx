@@ -16,8 +16,8 @@ interface Found {
 }
 
 /**
- * For each kind of object: the list to search, whether the caller may read it, the name that a person types,
- * and the text shown beside it.
+ * For each kind of object: the list to search, whether the caller may read this list, the name that a person
+ * types, and the text that is shown beside the name.
  */
 const kinds = {
   user: {
@@ -63,8 +63,8 @@ export const NameFilter = (props: {
   label: string
   name?: string
   /**
-   * Text below the field. Only forms set this text. Without it the field is a filter, which accepts a part of
-   * a name if exactly one object has that part in its name.
+   * Text below the field. Only forms set this text. A field without a hint is a filter. A filter accepts a
+   * part of a name if only one object has that part in its name.
    */
   hint?: string
   /** Id of the object that is chosen when the field is first shown. */
@@ -83,7 +83,7 @@ export const NameFilter = (props: {
       setFirst(object)
       setEntered(now => (now === initial ? (nameOf(object) ?? now) : now))
     }
-    // If the object is deleted or the caller may not see it, the field keeps showing the id.
+    // The field still shows the id if the object is deleted, or if the caller may not see the object.
     read<Found>(`${list}/${encodeURIComponent(initial)}`).then(show, () => {})
   }, [])
   const wanted = useSettled(typed, 300)

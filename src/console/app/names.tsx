@@ -12,7 +12,7 @@ interface Names {
   email?: string | null
 }
 
-/** Returns the name of an object; for an invitation, which has no name, its e-mail address. */
+/** Returns the name of an object. Returns the e-mail address of an invitation, because it has no name. */
 const nameOf = ({ display_name, username, name, email }: Names): string | undefined =>
   display_name ?? username ?? name ?? email ?? undefined
 
@@ -47,12 +47,12 @@ const readName = (path: string): Promise<string | undefined> => {
   return reading
 }
 
-/** Forgets the name of an object that was changed, so that the name is read again. */
+/** Drops the name of a changed object from memory, so that the name is read again. */
 export const forgetName = (path: string): void => {
   known.delete(path)
 }
 
-/** Returns the name of an object; undefined until it is read. */
+/** Returns the name of an object. Returns undefined until the name is read. */
 export const useName = (type: string, id: string): string | undefined => {
   const path = pathOf(type, id)
   const [name, setName] = useState<string>()
@@ -63,8 +63,8 @@ export const useName = (type: string, id: string): string | undefined => {
 }
 
 /**
- * Returns the name of an organization; undefined for the caller's own organization, because the console names
- * other organizations only.
+ * Returns the name of an organization. Returns undefined for the caller's own organization, because the
+ * console shows only the names of other organizations.
  */
 export const foreignOrganization = async (id: string): Promise<string | undefined> =>
   id === person.value?.organization_id ? undefined : readName(`/organizations/${id}`)
@@ -89,8 +89,8 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 }
 
 /**
- * Reads the names of the organizations of the objects. Returns a function that maps the id of such an
- * organization to its name. Without `withOwn` the name of the caller's own organization is undefined.
+ * Reads the names of the organizations to which the objects belong. Returns a function that maps the id of an
+ * organization to its name. If `withOwn` is false, the name of the caller's own organization is undefined.
  */
 export const useOrganizations = (
   objects: readonly { organization_id: string }[],

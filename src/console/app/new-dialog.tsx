@@ -28,11 +28,11 @@ export const NewDialog = <T,>(props: {
   body: object
   onMade(made: T): void
   onClose(): void
-  /** Text of the button; the title by default. */
+  /** Text of the button. Default: the title. */
   action?: string
   /**
-   * Id of the organization that is proposed as the owner of the new object; '' for the caller's own
-   * organization. Without `owner` the form has no field for the organization.
+   * Id of the organization that is proposed as the owner of the new object. '' means the caller's own
+   * organization. If `owner` is undefined, the form has no field for the organization.
    */
   owner?: string
   children: ComponentChildren

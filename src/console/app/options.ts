@@ -12,7 +12,7 @@ export interface Options {
 /** Value of the option that reads the next page. It is a line break, because no id or name contains one. */
 export const MORE = '\n'
 
-/** Reads the objects of an organization as options, page by page; reads nothing while `path` is false. */
+/** Reads the objects of an organization page by page as options. Reads nothing while `path` is false. */
 export const useOptions = <T>(
   path: string | false,
   organization_id: string,

@@ -47,7 +47,7 @@ const nothingIfRefused = (error: unknown): Named[] => {
 
 /**
  * Searches a list. When the search finds nothing and the term may be an id, reads the object with this id.
- * `limit` is the maximum number of results; a longer term finds the objects that are left out.
+ * `limit` is the maximum number of results. The person finds further objects with a longer term.
  */
 const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
   const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(
@@ -218,7 +218,10 @@ const Panel = (props: { opening: number }) => {
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 
-/** Makes Ctrl-K, Cmd-K and a `/` typed outside of fields open the search, unless a dialog is open. */
+/**
+ * Opens the search when the person presses Ctrl-K, Cmd-K or, outside of fields, `/`. Does nothing while a
+ * dialog is open.
+ */
 export const startPalette = (): void =>
   document.addEventListener('keydown', event => {
     const isAsked =

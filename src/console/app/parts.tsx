@@ -79,8 +79,8 @@ export const Card = (props: {
 )
 
 /**
- * Shows an ISO 8601 time relative to now, or with its seconds if `exact` is set. Null is shown as "Never".
- * The tooltip has the exact time, both in local time and in UTC.
+ * Shows an ISO 8601 time relative to now. If `exact` is set, shows the time with its seconds. Shows null as
+ * "Never". The tooltip has the exact time in local time and in UTC.
  */
 export const When = ({ time, exact }: { time: string | null; exact?: boolean | undefined }) =>
   time === null ? (
@@ -146,8 +146,8 @@ const RequestId = ({ id }: { id: string }) => (
 
 /**
  * Shows a refused call. In a form, refusals that are shown beside their fields are left out here, and the
- * first refused field gets the focus. If that field has no single input for the focus, its refusal gets the
- * focus.
+ * first refused field gets the focus. If this field has no input that could get the focus, the text of its
+ * refusal gets the focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)

@@ -18,15 +18,15 @@ export const useRoles = (organization_id: string | undefined, isRead = true) => 
   /** Roles of all pages and searches so far, by name. */
   const known = useRef(new Map<string, Role>()).current
   for (const role of list.items) known.set(role.name, role)
-  // The search field stays after the list has had several pages, even when a search finds few roles.
+  // The search field stays once the list has had several pages, even when a search finds few roles.
   const isLong = useRef(false)
   isLong.current ||= list.hasMore
   return { list, known, search, setSearch, isSearched: wanted !== '', isLong: isLong.current }
 }
 
 /**
- * Chooses roles of an organization. A list with more than one page can be searched. Chosen roles that are
- * not loaded yet are shown first; a search shows only the roles that it finds.
+ * Chooses roles of an organization. A list with more than one page can be searched. Chosen roles that are not
+ * loaded yet are shown first. During a search, only the found roles are shown.
  */
 export const RoleChecks = (props: {
   roles: ReturnType<typeof useRoles>

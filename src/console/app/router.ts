@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 import { hide } from './toast.tsx'
 
-/** Decodes the percent escapes in a part of a path; returns a part with malformed escapes unchanged. */
+/** Decodes the percent escapes in a part of a path. Returns a part with malformed escapes unchanged. */
 export const decoded = (part: string): string => {
   try {
     return decodeURIComponent(part)
@@ -60,7 +60,7 @@ const unsaved = new Set<object>()
 /** The navigation that waits until the person has decided whether unsaved changes may be lost. */
 export const leaving = signal<(() => void) | undefined>(undefined)
 
-/** Makes the console ask before the person leaves the screen, while a form on it has unsaved changes. */
+/** While `isChanged` is true, the console asks before the person leaves the screen. */
 export const useUnsaved = (isChanged: boolean): void =>
   useLayoutEffect(() => {
     if (!isChanged) return
@@ -120,7 +120,9 @@ const arrive = (): void => {
  */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 
-/** Makes links of the console, Back and Forward show a screen without loading the page again. */
+/**
+ * Handles links of the console, Back and Forward, so that they show a screen without a reload of the page.
+ */
 export const startRouter = (): void => {
   if (location.hash !== '') arrival = 'link'
   addEventListener('popstate', () => {

@@ -47,7 +47,7 @@ const redirect_uri = `${issuer}${CALLBACK}`
 let token = ''
 export const person = signal<Person | undefined>(undefined)
 
-/** Returns the current access token; empty without a session. */
+/** Returns the current access token. Returns '' when there is none. */
 export const accessToken = (): string => token
 
 const begin = async (path: string, more: Record<string, string>): Promise<never> => {
@@ -92,7 +92,7 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
 }
 
 /**
- * Redirects to the login page. `prompt=login` forces a new authentication. Without it, an existing login of
+ * Redirects to the login page. `prompt=login` forces a new authentication. Otherwise an existing login of
  * this browser would sign the same person in again at once.
  */
 export const signInAnew = (): Promise<never> => {

@@ -34,7 +34,7 @@ export const words: Words<typeof english> = (await (languages[language] ?? loadE
 
 const plurals = new Intl.PluralRules(language)
 
-/** In a right-to-left language, returns the text isolated from the direction of the words around it. */
+/** Isolates a text from the direction of the words around it. Only right-to-left languages need this. */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
 /** Joins the texts that are not empty. Each text keeps its own direction. */
@@ -133,8 +133,8 @@ const shortNames: Record<string, string> = {
 }
 
 /**
- * Returns the names of the browser and the operating system in a user agent. An unknown user agent is
- * returned unchanged, except that it is cut to 60 characters.
+ * Returns the names of the browser and the operating system in a user agent. Returns the first 60 characters
+ * of an unknown user agent.
  */
 export const programOf = (user_agent: string): string => {
   const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
@@ -142,6 +142,6 @@ export const programOf = (user_agent: string): string => {
   return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
 }
 
-/** Returns the title of an event type. An unknown type is returned as it is. */
+/** Returns the title of an event type. An unknown type is returned unchanged. */
 export const eventTitle = (type: string): string =>
   (words.eventTitles as Record<string, string>)[type] ?? type

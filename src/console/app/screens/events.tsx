@@ -34,8 +34,8 @@ const exported = [
 ]
 
 /**
- * Returns the instant of a local time on a day, because the rows show local times. Returns any other text
- * unchanged.
+ * Returns the instant of a local time on the given day, because the rows show local times. If `day` is not a
+ * day, returns it unchanged.
  */
 const instantOf = (day: string, time: string): string => {
   const instant = new Date(/^\d{4}-\d\d-\d\d$/.test(day) ? `${day}T${time}` : Number.NaN)
@@ -72,7 +72,7 @@ const Arrivals = ({ count }: { count: number }) => {
 /** Screen of the audit log. */
 export const EventsScreen = () => {
   const { entered: filters, filters: chosen, change, isFiltered } = useFilters(names)
-  // The address has days, and the API gets instants.
+  // The address of the screen contains days, but the API needs instants.
   const settled = {
     ...chosen,
     from: instantOf(chosen.from, '00:00:00.000'),

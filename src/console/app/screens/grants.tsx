@@ -26,8 +26,8 @@ export interface NotJoined {
 const { permissions } = consoleLimits()
 
 /**
- * True when the caller may grant the permission. The caller must have the permission, except for `profile:*`,
- * which any caller may grant.
+ * True when the caller may grant the permission. Any caller may grant `profile:*`. The caller may grant
+ * another permission only if the caller has it.
  */
 const mayGive = (permission: string): boolean =>
   permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)
@@ -37,7 +37,7 @@ const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 /**
  * Reads the roles and groups of the organization `wanted`, or of the caller's organization if `wanted` is
  * empty. A group is offered when the caller may grant all of its roles. A role on a page that is not loaded
- * yet counts as grantable, and the server then decides.
+ * yet counts as grantable, because the server decides in any case.
  */
 export const useGrants = (wanted: string) => {
   const organization_id = wanted || person.value?.organization_id

@@ -73,8 +73,8 @@ const fresh: Draft = {
 const isForSeveral = ({ delivery, max_uses }: Draft): boolean => delivery === 'link' && max_uses !== '1'
 
 /**
- * Returns the request body. Address, roles and groups are left out of an invitation for several people,
- * because the API refuses them there.
+ * Returns the request body. An invitation for several people has no address, roles or groups, because the API
+ * would refuse it.
  */
 const bodyOf = (draft: Draft) => {
   const { delivery, email, roles, groups, max_uses, days, organization_id } = draft

@@ -160,8 +160,8 @@ const StyleField = (props: { value: string | null | undefined; onValue(css: stri
 }
 
 /**
- * Chooses a built-in theme. For a theme of the data directory the children are shown, which edit its name. A
- * new `key` resets the choice.
+ * Chooses a built-in theme. For a theme of the data directory, shows the children, which edit the name of the
+ * theme. A new `key` resets the choice.
  */
 const ThemeChoice = (props: {
   theme: string

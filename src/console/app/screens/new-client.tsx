@@ -121,7 +121,8 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. The parameter `made` lets the screen say so after the reload.
+    // A reload of this screen loses the secret. After a reload, the parameter `made` makes the screen say
+    // this.
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })

@@ -90,8 +90,8 @@ const Step = (props: { icon?: IconName; href: string; title: string; text?: stri
 )
 
 /**
- * True when fewer than two people have the role `admin`, directly or through the largest group that gives it.
- * False until this is known.
+ * True when fewer than two people have the role `admin`, directly or through the largest group that grants
+ * the role. False while the people are still being counted.
  */
 const useLackOfAdmins = (): boolean => {
   const filter = { role: 'admin', organization_id: person.value?.organization_id }
@@ -114,7 +114,7 @@ const useLackOfAdmins = (): boolean => {
 /**
  * Shows how many people wait for approval, and the next steps of a new instance. The step to connect an
  * application stays until there is a client with the authorization code grant. The step to add a person stays
- * until two people have the role `admin`, so that one can help when the other is locked out.
+ * until two people have the role `admin`, so that one of them can help when the other is locked out.
  */
 const NextSteps = () => {
   const clients = useObject<PageOf<unknown>>(

@@ -6,7 +6,6 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 type Addresses = 'client_uri' | 'policy_uri' | 'tos_uri' | 'initiate_login_uri'
 
-/** Reads a file as a data URI. */
 const read = (file: File, done: (uri: string) => void): void => {
   const reader = new FileReader()
   reader.onload = () => done(String(reader.result))

@@ -17,7 +17,6 @@ export interface Provider {
   certificates?: { subject: string; fingerprint: string; expires_at: string; expired: boolean }[]
 }
 
-/** Names of the types of providers. */
 export const typeNames = { oidc: 'OpenID Connect', oauth2: 'OAuth 2.0', saml: 'SAML 2.0' }
 
 /** Returns the callback URL to register at the provider. */

@@ -9,8 +9,8 @@ import { words } from '../words.ts'
 type Client = (typeof ClientAnswer)['_output']
 
 /**
- * Shows a command with a button that copies it. The command `gatehouse guide SUBJECT` is shown as a link to
- * that page of the console's guide instead.
+ * Shows a command with a button that copies it. Shows the command `gatehouse guide SUBJECT` as a link to the
+ * page SUBJECT of the console's guide.
  */
 const Command = ({ text }: { text: string }) => {
   const subject = text.split('gatehouse guide ')[1]
@@ -34,8 +34,8 @@ const BELOW = 'app.mjs below uses login.mjs; both are in'
 
 /**
  * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * Returns nothing unless the client is a web application with a loopback redirect URI. Also returns nothing
- * if the program uses the path of that URI for another purpose.
+ * Returns an empty list when the client is not a web application with a loopback redirect URI, or when the
+ * program uses the path of this URI for another purpose.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,
@@ -64,7 +64,7 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
   const application = applicationOf(issuer, { ...client, kind }, client.organization_id, own)
   const server = serverOf(client, own)
   const all = [
-    // Programs read the secret from the environment, so the shell command sets it there.
+    // Programs read the secret from an environment variable, so the shell command sets this variable.
     ...snippets(application).map(snippet =>
       snippet.language === 'sh'
         ? { title: 'curl:', code: `export CLIENT_SECRET=${own}\n${snippet.code}` }

@@ -47,7 +47,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [problem, setProblem] = useState<Problem>()
   const { users } = props
   const isStopped = useRef(false)
-  /** True when the list still shows changed users as they were before. */
+  /** True when users have been changed and the list has not been read again. */
   const isStale = useRef(false)
   const finish = () => {
     setAsked(undefined)

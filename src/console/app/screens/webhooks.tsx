@@ -18,7 +18,6 @@ export type WebhookWithSecret = Webhook & { secret: string | null }
 
 const text = words.webhooks
 
-/** Splits a typed text at white space. */
 const linesOf = (typed: string): string[] => typed.split(/\s+/).filter(Boolean)
 
 /** Shows whether a webhook works, fails or is disabled. */
