@@ -22,7 +22,7 @@ export interface Clock {
 /** The authenticated caller of the admin API, with its current permissions. */
 export interface Caller {
   kind: 'client' | 'user'
-  /** `usr_…` or the client_id; events record it as `actor_id`. */
+  /** `usr_…` or the client_id. Events record this id as `actor_id`. */
   id: string
   email: string | null
   organization_id: OrganizationId
@@ -148,7 +148,7 @@ export interface CookieNames {
   readonly language: string
 }
 
-/** The built-in themes and those of the data directory (pages/themes). */
+/** The built-in themes and the themes of the data directory (pages/themes). */
 export interface Themes {
   /**
    * Returns the built-in theme and the stylesheets to use for a theme name. A theme of the data directory
@@ -156,12 +156,12 @@ export interface Themes {
    * An unknown name means the default theme.
    */
   find(name?: string): { theme: string; sheets: string[] }
-  /** Returns the response for a theme's file (`/assets/themes/NAME/FILE`); undefined for any other path. */
+  /** Returns a file of a theme (`/assets/themes/NAME/FILE`). Returns undefined for any other path. */
   asset(pathname: string): Response | undefined
 }
 
 /**
- * Returns the place of an IP address as text; '' when the place is unknown. A place that has no name in
+ * Returns the place of an IP address as text. Returns '' when the place is unknown. A place without a name in
  * `locale` gets its English name.
  */
 export type Locate = (ip_address: string, locale?: string) => string
@@ -188,7 +188,7 @@ export interface KnownJson {
   found: Promise<unknown>
   /** Milliseconds since the epoch; infinite while the content is being read. */
   expires_at: number
-  /** `asked_at`: time of the last call, which `has_failed` or not; `read_at`: of the last successful one. */
+  /** Time of the last call. `has_failed` is true when this call failed. `read_at`: last successful call. */
   asked_at: number
   has_failed: boolean
   read_at: number
@@ -204,7 +204,7 @@ export interface Core {
   readonly log: Logger
   readonly fetch: Outbound
   readonly xml: XmlReader
-  /** Undefined unless `smtp_url` and `mail_from` are set; features that need mail are then disabled. */
+  /** Undefined when `smtp_url` or `mail_from` is not set. Features that need mail are then disabled. */
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly cookies: CookieNames
@@ -229,7 +229,7 @@ export interface Core {
    * the collector receives it and must not receive data of a request.
    */
   trace<T>(name: string, work: () => T): T
-  /** Postpones work of many writes until a seed's transaction is committed. Undefined outside of one. */
+  /** Postpones work until the transaction of a seed is committed. Undefined when no seed is applied. */
   readonly postpone?: (work: (context: Core) => Promise<unknown>) => void
 }
 
@@ -249,8 +249,8 @@ export interface SigningKeys {
   /** Returns a compact JWS of the claims. */
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
-   * Returns the header and claims of a JWT that this server has signed; undefined for any other. The claims
-   * are not validated.
+   * Returns the header and claims of a JWT that this server has signed. Returns undefined for any other JWT.
+   * The claims are not validated.
    */
   open(token: string): Promise<OpenedToken | undefined>
   /** Returns the key set. During the first start, the call waits until the keys exist. */
@@ -271,7 +271,7 @@ export interface SamlKey {
   readonly certificate: string
 }
 
-/** Cached metadata of an upstream provider, and the client that is registered there (federation/social). */
+/** Cached metadata of an upstream provider, and of Gatehouse as its client (federation/social). */
 export interface KnownUpstream {
   readonly version: number
   readonly kept: { readonly from: number; readonly until: number }

@@ -35,13 +35,13 @@ export interface Queue<M extends Message> {
   /** Returns due messages in the order of sending. Leaves out messages of the organizations in `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>
   /**
-   * Claims a message by postponing its next attempt to `until`. If several senders try to claim it, only one
-   * gets true.
+   * Claims a message by postponing its next attempt to `until`. If several senders try to claim the same
+   * message, the call of only one sender returns true.
    */
   claim(tx: Transaction, message: M, until: number): Promise<boolean>
-  /** Milliseconds from an attempt to the next one, at most. */
+  /** Maximum milliseconds between an attempt and the next attempt. */
   longest: number
-  /** Makes each message due at `now` whose next attempt is in one of the ranges. */
+  /** Makes messages due at `now` if the time of their next attempt is in one of the ranges. */
   release(tx: Transaction, now: number, ranges: Ranges): Promise<void>
   /** Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. */
   attempt(context: Context, message: M, until: number): Promise<void>
@@ -62,7 +62,7 @@ interface Pauses {
 /**
  * Returns the milliseconds to wait before the next attempt: `first`, multiplied by `factor` for each of the
  * `attempts`, at most `longest`. The result is then made up to 20 % shorter or longer, so that retries spread
- * over time. The values for mail are `PAUSES` in mail/outbox.ts; those for logouts are in
+ * over time. The values for mail are in mail/outbox.ts, the values for logouts in
  * sessions/logout-delivery.ts.
  */
 export const pauseAfter = (attempts: number, { first, factor, longest }: Pauses): number =>
@@ -80,8 +80,9 @@ const countsOf = (messages: Iterable<Message>): Map<OrganizationId, number> => {
 /**
  * Attempts the due messages, several at the same time, until none is left. If all deliveries of an
  * organization hang, other organizations do not wait for them. A message stays in the queue until the outcome
- * of its attempt is stored, so it is sent again if the process is killed before that. `more` resolves when
- * there may be new messages. When `isStopped` is true, running attempts end and none begins.
+ * of its attempt is stored. If the process is killed earlier, the message is sent again. `more` resolves when
+ * there may be new messages. When `isStopped` returns true, running attempts finish and no further attempt
+ * begins.
  *
  * @returns the number of attempts
  */
@@ -136,25 +137,25 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery was running and none was started. After a delivery has
-    // finished, the next round may start another one.
+    // The loop ends after a round in which no delivery was running and no delivery was started. The end of a
+    // delivery can free a place for another delivery, so a further round follows.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
 }
 
 /**
- * Returns a function that makes messages due which wait for nothing. It does so at its first call, when the
- * clock has been set back, and hourly:
+ * Returns a function that makes messages due that wait without a reason. The function acts at its first call,
+ * once an hour, and when the clock has been set back. There are two kinds of such messages:
  *
- * - The claims of a killed server. On SQLite only one server runs, so all claims are stale when it starts. A
- *   claim looks the same as the pause after a failure, so the release also ends pauses that are shorter than
- *   a lease. On PostgreSQL a claim ends with its lease.
+ * - Messages that a killed server had claimed. On SQLite only one server runs, so all claims are stale when
+ *   the server starts. A claim looks the same as the pause after a failure, so pauses that are shorter than a
+ *   lease end too. On PostgreSQL a claim simply ends with its lease.
  * - Messages of which an attempt failed while the clock was ahead. They are due later than any pause allows.
- *   When this server sees that the clock is set back, it ends all pauses that are longer than a lease.
+ *   When this server sees that the clock was set back, it ends all pauses that are longer than a lease.
  *
- * Steps back of up to `CLOCK_SKEW` count as no change, because clocks are corrected by small steps. The same
- * difference is added to the pauses, because another copy may have stored them by a faster clock.
+ * A step back of at most `CLOCK_SKEW` is ignored, because clocks are corrected in small steps. Each pause may
+ * be longer by `CLOCK_SKEW`, because another copy with a faster clock may have stored it.
  */
 const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queue<M>) => {
   let released_at: number | undefined
@@ -181,10 +182,10 @@ const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queu
 }
 
 /**
- * Delivers new messages at once and failed ones when they are due.
+ * Delivers new messages at once, and failed messages when they are due again.
  *
  * @returns a function that stops the delivery. Its promise resolves when the outcomes of the running attempts
- *   are stored. A message whose outcome is not stored is sent again after the next start.
+ * are stored. A message whose outcome is not stored is sent again after the next start.
  */
 export const startDelivery = <M extends Message>(context: Context, queue: Queue<M>): Stop => {
   let signal = Promise.withResolvers<void>()

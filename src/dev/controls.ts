@@ -47,16 +47,16 @@ export interface DevState {
   secrets: ReadonlyMap<string, string>
   /** Password of the users of the default seed. */
   password: string
-  /** True when other machines may reach the server. It then has no user picker. */
+  /** True when other machines can reach the server. The server then has no user picker. */
   exposed: boolean
-  /** Client of a minted token if the call names no client. */
+  /** Client of a minted token when the call names no client. */
   client_id: string
 }
 
 const Named = z.strictObject({ user: line(256, 1), organization: line(64, 1).default('default') })
 
 const Reset = z.strictObject({
-  /** Slug of the organization to reset; default: the whole server, with clock, faults, records and mail. */
+  /** Slug of the organization to reset. Default: everything, also the clock, faults, records and mail. */
   organization: line(64, 1).optional(),
 })
 

@@ -13,8 +13,8 @@ const known: DevCredentials = {
 }
 
 /**
- * True when other machines can reach the server. This is the case if it listens on an address other than
- * loopback, or has a host name other than loopback.
+ * True when other machines can reach the server. This is the case when it listens on an address that is not
+ * loopback, or has a host name that is not loopback.
  */
 export const isExposed = (server: {
   readonly url: string
@@ -26,10 +26,10 @@ export const isExposed = (server: {
   )
 
 /**
- * Returns the credentials of a server. A server that only this machine can reach has the credentials of the
- * documentation. Any other server has random ones, because those of the documentation are public; an admin
- * secret in the settings then replaces the random one. A data directory keeps its credentials when it is used
- * again.
+ * Returns the credentials of a server. A data directory that is used again keeps its credentials. In a new
+ * data directory, a server that only this machine can reach gets the documented credentials. Any other server
+ * gets random credentials, because the documented credentials are public. An admin secret in the settings
+ * replaces the random admin secret.
  *
  * @throws ConfigError for a directory with documented credentials, when other machines can reach the server
  */

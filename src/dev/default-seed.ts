@@ -4,7 +4,7 @@ import type { SeedInput } from '#src/seed/schema.ts'
 export const DEV_PASSWORD = 'Gatehouse-dev-1'
 /** Secret of `dev-service`. */
 export const DEV_SECRET = 'dev-secret'
-/** Secret of the admin client in development; public, like the passwords. */
+/** Secret of the admin client in development. It is public. */
 export const DEV_ADMIN_SECRET = 'dev-admin-secret'
 
 /** Hash of DEV_PASSWORD. */

@@ -25,17 +25,17 @@ export interface DevFile {
   pid: number | null
   /** Bearer token of the controls. */
   control_token: string
-  /** Client of a minted token if the call names no client. */
+  /** Client of a minted token when the call names no client. */
   client_id: string
   client_secret: string | null
   /** Slug of the client's organization. */
   organization: string
   organization_id: string
   data_dir: string
-  /** Path of the certificate that clients have to trust; only with --tls. */
+  /** Path of the certificate that clients have to trust. null without --tls. */
   ca_file: string | null
   /**
-   * Credentials of the default users, `dev-service` and the admin client; absent in files of older versions.
+   * Credentials of the default users, `dev-service` and the admin client. Absent in files of older versions.
    */
   credentials?: DevCredentials
 }

@@ -17,8 +17,8 @@ import { CONTROL_HEADER, type hostCheckOf, isLoopbackAddress } from './host-chec
 import { PICK, pick } from './picker.ts'
 
 /**
- * Answers a request below /dev/ or for the guide. `send` passes a request on as if it came from the network,
- * so it is recorded and may get a fault.
+ * Answers a request below /dev/ or for the guide. `send` handles a request like a request from the network:
+ * the request is recorded and can get a fault.
  */
 export type DevRoutes = (
   call: Call,
@@ -44,7 +44,7 @@ export const openDevRoutes = (
   const home = openHome(state, access)
   /**
    * Passes a request to a fake provider. A fake provider accepts anyone, so the control token is required
-   * when other machines may reach the server.
+   * when other machines can reach the server.
    */
   const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
     const { headers, method } = call.request
@@ -68,7 +68,9 @@ export const openDevRoutes = (
   }
 }
 
-/** Paths of controls, each with the page that a browser gets there. Programs get JSON. */
+/**
+ * Controls that answer browsers with a page and programs with JSON: the path of each control and its page.
+ */
 const pages: Record<string, string> = {
   '/dev/mail': MAILBOX,
   '/dev/requests': LOG,
@@ -85,8 +87,8 @@ const needsToken = () =>
 /**
  * Admits callers on this machine that have the control token. A caller on another machine gets 404 unless
  * `remote` is set, so the answer does not reveal the controls. The IP address alone does not prove that a
- * caller is on this machine, because requests through a tunnel or a container's network seem to come from it
- * too.
+ * caller is on this machine, because requests through a tunnel or a container's network also seem to come
+ * from this machine.
  */
 const controlGuard =
   (isToken: (given: string) => boolean, remote: boolean): Guard =>

@@ -25,7 +25,7 @@ export interface DevelopmentOptions {
   secrets?: ReadonlyMap<string, string>
   /** True when the controls accept requests from other machines. */
   remote: boolean
-  /** True when other machines may reach the server. Everything below /dev/ then needs the control token. */
+  /** True when other machines can reach the server. Everything below /dev/ then needs the control token. */
   exposed: boolean
   /** Password of the users of the default seed. */
   password: string
@@ -41,14 +41,14 @@ export interface DevelopmentOptions {
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
-  // The snapshot takes 8 ms. It is taken shortly after the start, or before the first request that could
-  // change data, whichever comes first.
+  // The snapshot takes 8 ms. It is taken shortly after the start. If a request that could change data comes
+  // earlier, the snapshot is taken before that request.
   let taking: Promise<Snapshot> | undefined
   const snapshot = () => {
     taking ??= context.store.read(takeSnapshot)
     return taking
   }
-  // The snapshot fails if the server has stopped by then, which is harmless.
+  // If the server stops earlier, the snapshot fails. This failure is harmless.
   setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,
@@ -136,7 +136,7 @@ const recorded = async (
   const parameters = await parametersOf(request)
   const client_id = clientOf(request, parameters)
   const { pathname: path } = new URL(request.url)
-  // Faults are for the request itself: a preflight that failed or took up a fault would hide it from a page.
+  // A CORS preflight (OPTIONS) gets no fault. A fault is meant for the request that follows the preflight.
   const fault =
     request.method === 'OPTIONS'
       ? undefined
@@ -150,7 +150,7 @@ const recorded = async (
     parameters: Object.fromEntries(parameters),
     status: answer.status,
   })
-  // The token is in the answer to the POST. The answer to a CORS preflight (OPTIONS) has none.
+  // Only the answer to a POST contains a token.
   if (!fault && request.method === 'POST' && path === '/oauth/token' && answer.ok)
     recorder.answered(client_id ?? null, parameters.get('grant_type') ?? '', await answer.clone().json())
   return answer

@@ -9,11 +9,14 @@ import { filteredEventsAfter } from './store.ts'
  */
 const POLL_INTERVAL = 20
 /**
- * Number of earlier events that are read again. A reset removes the newest events, and SQLite uses their
- * `seq` again for new events, which are recognized by their ids.
+ * Number of earlier events that each read repeats. After a reset has removed the newest events, SQLite gives
+ * their `seq` to new events. New events are recognized by their ids.
  */
 const AGAIN = 100
-/** Number of earlier events whose ids the first read remembers. A reset may move later reads back to them. */
+/**
+ * Number of earlier events whose ids the first read remembers. After a reset, reads can begin at these
+ * events.
+ */
 const AGAIN_AT_FIRST = 900
 
 /**
@@ -30,7 +33,7 @@ export const eventStream = (
 ): Response => {
   let seen = after
   let newest: string | undefined
-  // The first read also returns events that the caller does not want.
+  // The first read also finds events up to `after`, which the caller does not want.
   let [again, unwanted] = [AGAIN_AT_FIRST, after]
   const isNew = firstSeen()
   const next = async () => {

@@ -82,7 +82,10 @@ export const postingPage = (action: string, fields: Iterable<[string, string]>):
 export const hasWebScheme = (url: string | null | undefined): url is string =>
   /^https?:$/.test(URL.parse(url ?? '')?.protocol ?? '')
 
-/** Returns the authorization response: a redirect with the result in the query, or a form that posts it. */
+/**
+ * Returns the authorization response: a redirect with the result in the query, or a form that posts the
+ * result.
+ */
 const answer = (request: URLSearchParams, redirect_uri: string, result: Record<string, string>): Response => {
   const fields = new URLSearchParams({ ...result, state: request.get('state') ?? '' })
   if (request.get('response_mode') !== 'form_post') {
@@ -138,7 +141,7 @@ const idTokenClaims = (issuer: string, { user, request }: Grant, access_token: s
 /**
  * Returns the OpenID provider for development and tests. Its login page accepts any identity, and its
  * endpoints accept any client and secret. Keys and grants are kept in memory. The provider uses the machine's
- * clock, like a remote provider.
+ * clock, as a remote provider would.
  */
 export const fakeOpenId = async ({ issuer, alter: twist = () => {}, publish = keys => keys }: Options) => {
   const { privateKey, publicKey } = await makeKeyPair('ES256')

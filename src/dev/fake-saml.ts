@@ -65,8 +65,8 @@ const assertionOf = (
 }
 
 /**
- * Returns the response for a user. Without a user, the response is a refusal, like that after a click on
- * Cancel.
+ * Returns the response for a user. If `person` is undefined, the response is the refusal that a click on
+ * Cancel causes.
  */
 const renderResponse = (
   id: string,
@@ -171,8 +171,8 @@ export const FAKE_SAML = '/dev/saml'
 
 /**
  * Returns the SAML identity provider for development. Its login page accepts any identity and any service
- * provider. Its key is created at the first use and kept in memory. Its responses use the server's clock, so
- * they are valid at any time to which that clock is set.
+ * provider. Its key is created at the first use and kept in memory. The times in its responses follow the
+ * server's clock, so the responses are valid at any time to which that clock is set.
  */
 export const fakeSamlOf = ({ config, clock, xml }: Core): ((request: Request) => Promise<Response>) => {
   const issuer = `${config.url}${FAKE_SAML}/metadata`

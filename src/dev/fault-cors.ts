@@ -4,8 +4,8 @@ import { claimedClient } from '#src/oauth/bearer.ts'
 import { PUBLIC_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 
 /**
- * Adds the headers (CORS) with which web pages may read a faulty answer, if they may read the answers of the
- * endpoint itself. `client_id` is the client that the parameters of the request name.
+ * Adds CORS headers to a faulty answer if web pages may read the regular answers of the endpoint. The headers
+ * let the pages read the faulty answer too. `client_id` is the client in the parameters of the request.
  */
 export const letPagesRead = async (
   context: Context,

@@ -27,8 +27,8 @@ export const openFaults = () => {
       faults = []
     },
     /**
-     * Returns the faulty answer to a request. Returns undefined when no fault applies, or when the fault is
-     * only a delay: the server then handles the request.
+     * Returns the faulty answer to a request. Returns undefined when no fault applies or the fault is only a
+     * delay. The server then handles the request.
      */
     apply: async (incoming: FaultyRequest, keepOpen: () => void): Promise<Response | undefined> => {
       const fault = faults.find(one => matches(one, incoming))

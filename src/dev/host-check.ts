@@ -11,27 +11,28 @@ export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostn
 /** True for a loopback address. */
 export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
 
-/** Returns the host of a URL; an IPv6 address loses its brackets. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
 /**
- * Headers that are added to an answer that does not set them itself. A document with these headers can run no
- * script and load no file.
+ * Headers for each answer that does not set them. A document with these headers can run no script and load no
+ * file.
  */
 const POLICY = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
 
-/** Header with the control token, which the server sends when it calls its own fake providers. */
+/** Header in which the server sends the control token to its own fake providers. */
 export const CONTROL_HEADER = 'gatehouse-control'
 
 /**
- * Checks each request in development mode, because the secrets there may be public. A web page of another
- * origin must not send requests to paths below /dev/, and must not reach the server through a host name that
- * the owner of the page controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the caller.
+ * Checks each request in development mode, because the secrets of this mode may be public. A web page of
+ * another origin must not send requests to paths below /dev/, and must not reach the server through a host
+ * name that the owner of the page controls (DNS rebinding). `controlGuard` in dev-routes.ts checks the
+ * caller.
  */
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))

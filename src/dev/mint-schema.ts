@@ -28,18 +28,18 @@ export const Mint = z.strictObject({
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),
-  /** Client of the token (`aud`); default: the first confidential client, otherwise the first client. */
+  /** Client of the token. Default: the first confidential client, otherwise the first client. */
   client_id: line(128, 1).optional(),
   scope: lines(2_000).optional(),
-  /** Claim `roles` of an access token, in place of the user's roles. The stored user stays as it is. */
+  /** Claim `roles` of an access token, in place of the user's roles. The stored user does not change. */
   roles: set(line(128), 100).optional(),
   /**
-   * Claims to add to the token. A claim replaces the token's own claim of the same name; null removes that
-   * claim.
+   * Claims to add to the token. A claim replaces the token's own claim of the same name. The value null
+   * removes the claim.
    */
   claims: z.record(z.string(), z.json()).default({}),
   /**
-   * Seconds; default: the client's `access_token_ttl`. The maximum is a year, so that tokens in test fixtures
+   * Seconds. Default: the client's `access_token_ttl`. The maximum is a year, so that tokens in test fixtures
    * seldom have to be replaced.
    */
   expires_in: integer(1, (365 * DAY) / SECOND).optional(),

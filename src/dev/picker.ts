@@ -19,7 +19,7 @@ import { firstUsers } from './store.ts'
 
 export const PICK = '/dev/pick'
 /**
- * Maximum number of users in the list, so that the list needs little scrolling. A search finds the others.
+ * Maximum number of users in the list, so that the list needs little scrolling. A search finds other users.
  */
 const SHOWN = 50
 /** Query parameter of the form that searches a long list. */
@@ -31,8 +31,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
 
 /**
  * Shows a list of users in place of the login form. Each user has a stable `data-testid`. With `auto_login`,
- * the user in a `login_hint` is signed in at once. A link below the list adds the parameter `form` to the
- * URL, which shows the login form of production.
+ * the user that the `login_hint` names is signed in at once. A link below the list adds the parameter `form`
+ * to the URL, which shows the login form of production.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>
@@ -65,7 +65,7 @@ const row = (
       </a></li>`
 }
 
-/** Returns the form that searches for users who are not in the list; '' if the list has all users. */
+/** Returns the form that searches for users who are not in the list. Returns '' when all users are listed. */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''

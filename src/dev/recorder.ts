@@ -25,8 +25,8 @@ export interface IssuedRecord {
 }
 
 /**
- * Maximum number of requests, and of tokens, in memory. The latest are kept, because a test reads the records
- * right after its calls.
+ * Maximum number of requests, and of tokens, in memory. Older records are dropped, because a test reads the
+ * records right after its calls.
  */
 const MAX_RECORDS = 1_000
 

@@ -37,8 +37,8 @@ type AnyTable = Tables['users']
  */
 const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'counters'])
 /**
- * Columns that triggers maintain. A restored row gets 0, because the triggers add 1 for each counted row, and
- * these rows are inserted later.
+ * Columns that triggers maintain. A restored row starts with 0. The counted rows are inserted later, and the
+ * triggers add 1 for each of them.
  */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [
@@ -80,9 +80,9 @@ export const restoreAll = async (tx: Transaction, snapshot: Snapshot): Promise<v
 }
 
 /**
- * Returns the column that numbers the rows of a table, and by how much the numbers have to grow so that no
- * row has the number of a row that exists. SQLite gives the number of a deleted row to a new row, perhaps one
- * of another organization. All numbers grow alike, so the order of the rows stays.
+ * Returns the column that numbers the rows of a table, and the `shift` to add to each number in `rows`. The
+ * shift prevents a conflict with an existing row, because SQLite may have given the number of a deleted row
+ * to a new row of another organization. All numbers get the same shift, so the rows keep their order.
  */
 const shiftOf = async (
   tx: Transaction,
@@ -142,8 +142,9 @@ export const restoreOrganization = async (
       })),
     )
   }
-  // A purge that began after the snapshot would hide the restored rows and delete them. A purge in the
-  // snapshot is needed again. The id of a request to rebuild an index ends with the organization's id.
+  // A purge that began after the snapshot would hide and delete the restored rows, so it is removed. A purge
+  // in the snapshot is needed again, so it is restored. The id of a request to rebuild an index ends with the
+  // organization's id.
   const isOfBack = (purge: Row) => back.has(String(purge.id).split(' ').at(-1))
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
@@ -245,8 +246,8 @@ const starts = [
 ]
 
 /**
- * Adds `now`, the time at which the server starts, to the times of the prepared database. These are relative
- * to the start and at most 0.
+ * Adds `now`, the time at which the server starts, to the times of the prepared database. The stored times
+ * are relative to the start and at most 0.
  */
 export const startTimes = async (tx: Transaction, now: number): Promise<void> => {
   for (const start of starts) await start(tx, { now })

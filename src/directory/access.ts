@@ -99,7 +99,7 @@ export const throwProblems = ([first, ...others]: Detail[]): void => {
 }
 
 /**
- * Returns the names of the fields of a PUT whose values differ from the resource. Without a difference the
+ * Returns the names of the fields of a PUT whose values differ from the resource. If nothing differs, the
  * service stores nothing and records no event, because the audit log lists changes, not calls.
  */
 export const changedFields = (shown: object, change: object): string[] =>
@@ -108,8 +108,8 @@ export const changedFields = (shown: object, change: object): string[] =>
     .map(([name]) => name)
 
 /**
- * Returns the roles that a change adds and removes, as metadata of its event. The result is empty if the
- * roles are the same. Without this metadata, an auditor could not see who became an administrator.
+ * Returns the roles that a change adds and removes, as metadata of its event. The result is empty if no role
+ * was added or removed. Without this metadata, an auditor could not see who became an administrator.
  */
 export const roleChange = (
   before: readonly string[],
@@ -132,14 +132,14 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
 /**
- * Returns the organization of a new resource: the one in the body, otherwise the caller's. Callers need not
- * know the id of their own organization.
+ * Returns the organization of a new resource: `wanted`, or by default the caller's organization. Callers thus
+ * need not know the id of their own organization.
  */
 export const organizationFor = (caller: Caller, wanted?: string): OrganizationId =>
   scopeOf(caller, wanted) ?? caller.organization_id
 
 /**
- * Like {@link organizationFor}, but also checks that the organization exists.
+ * Returns the organization of a new resource after checking that this organization exists.
  *
  * @throws AppError 422 for an unknown organization, with `others` added to the details. An organization that
  * the caller may not act on gets the same text, so its existence is not revealed.

@@ -26,7 +26,8 @@ export type Access = ReturnType<typeof homeAccess>
 /**
  * Decides who may open the pages below /dev/. If only this machine can reach the server, the pages are open,
  * because everyone on this machine can already sign in as the administrator with the user picker. Otherwise
- * the browser has to send the control token once. A cookie then keeps a hash that is derived from the token.
+ * the browser has to send the control token once. Afterwards a cookie contains a hash that is derived from
+ * the token.
  */
 export const homeAccess = (token: string, { remote, exposed }: { remote: boolean; exposed: boolean }) => {
   const expected = hashSecret(token)

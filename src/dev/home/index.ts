@@ -18,7 +18,7 @@ type Answer = Response | DevPage | undefined
 const SIGN_IN = `${HOME}sign-in`
 const paths: readonly string[] = [HOME, MAILBOX, LOG, WEBHOOKS_PAGE, TOOLS, TRY, CALLBACK, SIGN_IN]
 
-/** True for the path of a page of development mode. Pages are for browsers; controls are for programs. */
+/** True for the path of a page of development mode. Browsers use the pages, and programs use the controls. */
 export const isHome = (pathname: string): boolean =>
   paths.includes(pathname) || pathname.startsWith(`${MAILBOX}/`)
 

@@ -17,6 +17,6 @@ const rendered = (part: Part): string => {
   return part === undefined ? '' : Bun.escapeHTML(String(part))
 }
 
-/** Template tag that escapes each value, except values that are results of this tag. */
+/** Template tag that escapes each value. A value that this tag has returned is not escaped again. */
 export const markup = (parts: TemplateStringsArray, ...values: Part[]): Html =>
   new Html(parts.reduce((text, part, i) => text + rendered(values[i - 1]) + part))

@@ -19,8 +19,8 @@ const POLICY =
   "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /**
- * Headers of each page below /dev/. The referrer policy is not `no-referrer`, because the page's forms would
- * then send `Origin: null`.
+ * Headers of each page below /dev/. The referrer policy is `same-origin`, because with `no-referrer` forms
+ * would send `Origin: null`.
  */
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',

@@ -55,8 +55,8 @@ const scopeName = z
   .describe('Name in the parameter `scope`, unique in the API.')
 
 /**
- * Maximum number of languages for the text of a scope. The limit bounds the size of an API, which is read
- * with all its texts. The pages of this server exist in fewer languages.
+ * Maximum number of languages for the text of a scope. Each read of an API reads all its texts, so the limit
+ * bounds the cost of a read. The pages of this server exist in fewer languages.
  */
 const MAX_LANGUAGES = 30
 const LANGUAGE = /^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/
@@ -192,7 +192,7 @@ export const ApiAnswer = z.object({ ...stored, identifier, ...writable }).meta({
   },
 })
 
-/** Returns an API in the form of the admin API's answer. */
+/** Converts an API into the form in which the admin API answers. */
 export const apiAnswer = ({ identifier_key: _, ...api }: Row): z.output<typeof ApiAnswer> => ({
   ...api,
   scopes: api.scopes.map(({ claims = {}, ...scope }) => ({ ...scope, claims })),
