@@ -41,7 +41,7 @@ const samplers = [
 ] as const
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
-/** All settings by their names in the file; in the environment `url` is `GATEHOUSE_URL`. */
+/** All settings by their names in the settings file. In the environment, `url` is `GATEHOUSE_URL`. */
 export const settings = {
   url: setting(baseUrl, 'public address and issuer; default http://localhost:<port>, with tls_cert https'),
   internal_url: setting(baseUrl, 'address for server-to-server calls when it differs from url (containers)'),
@@ -277,8 +277,8 @@ const mistake = ({ parser, secret }: Setting<unknown>, { value, source }: RawVal
   `${secret ? 'the value' : `"${value.slice(0, 80)}"`} is not ${parser.allowed} (${source})`
 
 /**
- * Returns the environment without Gatehouse's settings, for child programs, the PostgreSQL driver and TLS
- * libraries. They read variables of their own and must not get Gatehouse's secrets.
+ * Returns the environment without Gatehouse's settings, for child programs. A child program must not get
+ * Gatehouse's secrets, but needs the variables of the PostgreSQL driver and of TLS libraries.
  */
 export const environmentOfOthers = (): Environment =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:GATEHOUSE|OTEL)_/.test(name)))

@@ -67,9 +67,9 @@ export type Outbound = (
     headers?: HeadersInit
     body?: string | URLSearchParams
     signal?: AbortSignal
-    /** Maximum bytes of the answer's body; default 1 MiB. */
+    /** Maximum bytes of the answer's body. Default: 1 MiB. */
     bytes?: number
-    /** Maximum milliseconds of the whole call; default 5 seconds. */
+    /** Maximum milliseconds of the whole call. Default: 5 seconds. */
     timeout?: number
   },
 ) => Promise<Response>
@@ -127,20 +127,20 @@ export interface Mail {
   html: string
 }
 
-/** Sends mail by SMTP; development mode and tests keep the mail. Rejects when the mail was not accepted. */
+/** Sends mail by SMTP, or keeps it (development mode, tests). Rejects when the mail was not accepted. */
 export interface MailTransport {
   send(mail: Mail): Promise<void>
 }
 
 /** Names of the cookies. They depend on the URL of the server (http/cookies). */
 export interface CookieNames {
-  /** Identifies the logins of this browser; each login sets a new value. */
+  /** Identifies the logins of this browser. Each login sets a new value. */
   readonly login: string
   /** Binds pending authorization requests and single-use links to the browser that opened them. */
   readonly browser: string
   /** Marks a browser in which a user has signed in before. */
   readonly device: string
-  /** Marks a browser in which users chose to skip the second factor; each choice sets a new value. */
+  /** Marks a browser in which users chose to skip the second factor. Each choice sets a new value. */
   readonly remembered: string
   /** Keeps the token of an e-mail link while the user of the link signs in. */
   readonly link: string
@@ -170,7 +170,7 @@ export type Locate = (ip_address: string, locale?: string) => string
 export interface Places {
   /** Reads the file at the first call and keeps it in memory. */
   open(): Promise<Locate>
-  /** Drops the file from memory; the next `open` reads it again. */
+  /** Drops the file from memory. The next `open` reads the file again. */
   drop(): void
 }
 
@@ -184,9 +184,9 @@ export interface FoundDocument {
 /** A cached metadata document or key set of a client (directory/clients/remote-json). */
 export interface KnownJson {
   readonly origin: string
-  /** The parsed content of the last successful read; undefined when there was none. */
+  /** The parsed content of the last successful read. Undefined when no read has succeeded. */
   found: Promise<unknown>
-  /** Milliseconds since the epoch; infinite while the content is being read. */
+  /** Milliseconds since the epoch. Infinite while the content is being read. */
   expires_at: number
   /** Time of the last call. `has_failed` is true when this call failed. `read_at`: last successful call. */
   asked_at: number
@@ -208,7 +208,7 @@ export interface Core {
   readonly mail?: MailTransport | undefined
   readonly master: MasterKey
   readonly cookies: CookieNames
-  /** The setting `trusted_proxies`; undefined when it is empty. */
+  /** The setting `trusted_proxies`. Undefined when this setting is empty. */
   readonly proxies: BlockList | undefined
   readonly themes: Themes
   readonly places: Places

@@ -6,7 +6,10 @@ import { VERSION } from '#src/lib/version.ts'
 import { seedJsonSchema } from '#src/seed/schema.ts'
 import { print } from './print.ts'
 
-/** Prints the OpenAPI document or the seed schema. Opens no store, so it works without an instance. */
+/**
+ * Prints the OpenAPI document or the seed schema. Opens no store, so the command works before an instance
+ * exists.
+ */
 export const openapi = (options: { config?: string; seedSchema?: boolean }): void => {
   const document = options.seedSchema ? seedJsonSchema() : adminDocument(options)
   print(JSON.stringify(document, null, 2))

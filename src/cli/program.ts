@@ -61,7 +61,7 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     if (conflicts) option.conflicts(conflicts)
     command.addOption(option)
   }
-  // commander passes the arguments first, then the options, then the command.
+  // Commander passes the arguments, the options and the command, in this order.
   if (run)
     command.action((...given) =>
       run({ ...gatehouse.opts(), ...command.opts() }, ...given.slice(0, -2), gatehouse),
@@ -103,7 +103,7 @@ const helpOf = (gatehouse: Command, subject: string[]): string => {
   ].join('\n\n')
 }
 
-/** Returns a function that lays out rows in columns, as commander does. */
+/** Returns a function that lays out rows in the columns of commander's help. */
 const listing = (command: Command) => {
   const help = command.createHelp()
   help.prepareContext({ helpWidth: process.stdout.columns || 80 })

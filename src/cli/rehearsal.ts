@@ -11,7 +11,7 @@ import type { ReadSeed } from '#src/seed/read.ts'
 import { makeDataDir } from '#src/storage/data-dir.ts'
 import { openInstance } from './instance.ts'
 
-/** Prefix of the folder of a rehearsal; the id of the process and random characters follow it. */
+/** Prefix of the name of a rehearsal's folder. The id of the process and random characters follow. */
 const PREFIX = '.rehearsal-'
 
 /**

@@ -56,7 +56,10 @@ const intoPostgres = (config: Config, file: string, force: boolean): Promise<str
   return withBackup(file, partial, copy, stage)
 }
 
-/** @throws StorageError unless the master key of the settings or of the data directory opens the backup */
+/**
+ * @throws StorageError when neither the master key in the settings nor the one in the data directory opens
+ * the backup
+ */
 const requireKey = async (config: Config, path: string): Promise<void> => {
   const store = await openSqlite({ path, migrate: false })
   try {

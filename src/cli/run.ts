@@ -1,7 +1,7 @@
 import { directCall } from './direct-call.ts'
 
 /**
- * Milliseconds after which `run` restores the normal policy of the just-in-time compiler. Until then the
+ * Milliseconds after which `run` restores the normal policy of the just-in-time compiler. During a start the
  * compiler waits eight times longer than usual before it compiles code (.ci/build.ts), because a start runs
  * most functions only a few times.
  */

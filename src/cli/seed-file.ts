@@ -3,7 +3,7 @@ import { parseSeed, type ReadSeed } from '#src/seed/read.ts'
 import type { Change } from '#src/seed/steps.ts'
 
 /**
- * Reads a seed file; `-` is standard input.
+ * Reads a seed file. The name `-` means standard input.
  *
  * @throws ConfigError when the file cannot be read, SeedError when it is not YAML
  */
@@ -11,7 +11,7 @@ export const readSeedFile = (file: string): ReadSeed => parseSeed(readSeedText(f
 
 const signs = { create: '+', update: '~', delete: '-' }
 
-/** Renders a line for each change, then the number of new, changed and deleted entries. */
+/** Renders a line for each change. The last line has the numbers of new, changed and deleted entries. */
 export const renderChanges = (changes: Change[], done: boolean): string => {
   const lines = changes.map(({ action, section, name, fields }) =>
     [`${signs[action]} ${section.replaceAll('_', ' ').replace(/s$/, '')} ${name}`, fields?.join(', ')]

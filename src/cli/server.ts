@@ -11,8 +11,8 @@ import { listen } from './listen.ts'
 import { isTerminal, openLog } from './log.ts'
 
 /**
- * Milliseconds after SIGTERM within which requests and deliveries in flight may finish. The process ends
- * within 2 s, so that a restart causes only a short pause.
+ * Milliseconds after SIGTERM in which running requests and deliveries can finish. The process ends within 2
+ * s, so that a restart causes only a short pause.
  */
 const DRAIN_MS = 1_500
 /**
@@ -71,7 +71,7 @@ export const serveAlone = async (
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
-  // This handler is set even without a certificate, because SIGHUP would otherwise end the process.
+  // SIGHUP would end the process if there were no handler, so the handler is also set without a certificate.
   process.on('SIGHUP', async () => {
     listener.reload()
     ;(await app.promise).context.places.drop()
@@ -114,7 +114,7 @@ export const serveAlone = async (
       { event: 'config' },
       'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
-  // One second after the start, frees the memory that only the start needed.
+  // The memory that only the start needed is freed one second after the start.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 
   await stopped

@@ -17,7 +17,10 @@ export interface TokenOptions {
   output: string
 }
 
-/** Returns the seconds of `--expires-in`. A number without a unit is seconds, as in `expires_in` of OAuth. */
+/**
+ * Returns the seconds of `--expires-in`. A number without a unit means seconds. The parameter `expires_in` of
+ * OAuth is in seconds too.
+ */
 export const secondsOf = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const [, seconds] = /^([1-9]\d{0,8})s?$/.exec(text) ?? []
@@ -29,7 +32,7 @@ export const secondsOf = (text: string | undefined): number | undefined => {
   return ms / SECOND
 }
 
-/** Parses `name=value`. A value in JSON gets its JSON type; any other value is a text. */
+/** Parses `name=value`. A value that is JSON gets its JSON type. Any other value becomes a string. */
 const claimOf = (text: string): [string, unknown] => {
   const at = text.indexOf('=')
   if (at < 1) throw new ConfigError('--claim: must be name=value, such as --claim tier=gold.')

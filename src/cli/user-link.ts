@@ -4,7 +4,7 @@ import { needsAdmin } from '#src/operations/first-start.ts'
 import { printLink, type UserOptions, userNamed, withInstance } from './user.ts'
 
 /**
- * Prints a single-use link for the named user. Without a name it prints the set-up link of the first
+ * Prints a single-use link for the named user. When no name is given, prints the set-up link of the first
  * administrator.
  */
 export const userLink = (name: string | undefined, options: UserOptions): Promise<void> =>

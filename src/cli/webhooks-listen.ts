@@ -27,8 +27,8 @@ interface Options {
 type Shown = ReturnType<typeof eventAnswer>
 
 /**
- * The events of one server. `next` returns the events since its previous call, or since the source was
- * opened, oldest first.
+ * The events of one server. `next` returns the events since its previous call, oldest first. The first call
+ * returns the events since the source was opened.
  */
 interface Source {
   name: string

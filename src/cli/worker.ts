@@ -19,9 +19,9 @@ export type ToWorker = { type: 'collect' } | { type: 'all-metrics'; text: string
 const tell = (message: FromWorker): void => void process.send?.(message)
 
 /**
- * Runs one of several servers that share a port. The worker ends when its supervisor ends, because nothing
- * would then replace or stop the worker. Only the supervisor writes the ready line and reports to the service
- * manager.
+ * Runs one of several servers that share a port. The worker ends when its supervisor ends, because only the
+ * supervisor can replace or stop the worker. Only the supervisor writes the ready line and reports to the
+ * service manager.
  */
 export const worker = (options: { config?: string; first?: boolean; upgrade?: boolean }): Promise<void> => {
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))

@@ -15,8 +15,8 @@ export interface Bundled {
 export interface ConsoleFiles {
   files: Bundled[]
   /**
-   * Names of the scripts that the first screen needs. The page runs the first of them and preloads the
-   * others, so that all load at the same time.
+   * Names of the scripts that the first screen needs. The page runs the first script and preloads the other
+   * scripts, so that all load at the same time.
    */
   first: string[]
   /** The script with the words of the console, by language. */

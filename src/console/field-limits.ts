@@ -106,8 +106,8 @@ const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
     }
   }
   const message = refusalOf(body, path, schema)
-  // A form shows the same message for a wrong length and a mismatched pattern. If the API's message for the
-  // pattern differs, the form leaves the pattern out, and only the API checks it.
+  // A form shows the same message for a wrong length and a mismatched pattern. If the API has a different
+  // message for the pattern, only the API checks the pattern.
   const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined

@@ -1,5 +1,5 @@
-// Prints the default of each field of a seed file, for the build of the console. The output is a JSON object
-// of JSON texts, with '' for a field without a default.
+// Prints the default of each field of a seed file, for the build of the console. The output is a JSON object.
+// Each default in it is a JSON text. A field without a default has ''.
 import { Seed, seedSections } from '#src/seed/schema.ts'
 
 interface Shape {
@@ -14,7 +14,7 @@ const fieldsOf = (shape: Shape): Record<string, string> =>
     }),
   )
 
-/** Defaults of the fields of each section; providers have a section for each type. */
+/** Defaults of the fields of each section. Each type of provider has a section of its own. */
 const sections = seedSections.flatMap((section): [string, Record<string, string>][] => {
   const entry = Seed.shape[section].unwrap().element
   if (!('options' in entry)) return [[section, fieldsOf(entry.shape)]]

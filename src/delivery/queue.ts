@@ -151,8 +151,9 @@ export const deliverDue = async <M extends Message>(
  * - Messages that a killed server had claimed. On SQLite only one server runs, so all claims are stale when
  *   the server starts. A claim looks the same as the pause after a failure, so pauses that are shorter than a
  *   lease end too. On PostgreSQL a claim simply ends with its lease.
- * - Messages of which an attempt failed while the clock was ahead. They are due later than any pause allows.
- *   When this server sees that the clock was set back, it ends all pauses that are longer than a lease.
+ * - Messages of which an attempt failed while the clock was ahead. These messages are due later than any
+ *   pause allows. When this server sees that the clock was set back, it ends all pauses that are longer than
+ *   a lease.
  *
  * A step back of at most `CLOCK_SKEW` is ignored, because clocks are corrected in small steps. Each pause may
  * be longer by `CLOCK_SKEW`, because another copy with a faster clock may have stored it.

@@ -4,7 +4,7 @@ import type { Clock } from '#src/context.ts'
 export interface DevClock extends Clock {
   /** Stops the clock at the current time. */
   freeze(): void
-  /** Sets the time in milliseconds since the epoch. A running clock continues from there. */
+  /** Sets the time in milliseconds since the epoch. A running clock continues from this time. */
   set(ms: number): void
   advance(ms: number): void
   /** Follows the machine's clock again, without an offset. */

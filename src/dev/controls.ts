@@ -69,7 +69,7 @@ const SetClock = z.strictObject({
   /** Stops the clock. */
   freeze: z.literal(true).optional(),
   set: time.optional(),
-  /** Milliseconds; may be negative. */
+  /** Milliseconds. A negative number sets the clock back. */
   advance: z.int('A whole number of milliseconds.').optional(),
   /** Follows the machine's clock again, without an offset. */
   reset: z.literal(true).optional(),

@@ -36,8 +36,8 @@ export interface DevelopmentOptions {
 /**
  * Wraps the server with the development controls. No setting turns the controls on in production. Only
  * `testing/start.ts` calls this function, and that file refuses the data directory of a production server.
- * The controls, the pages below /dev/ and the guide are answered here. Other requests are recorded and passed
- * to `next`, unless a fault answers them.
+ * This function answers requests for the controls, the pages below /dev/ and the guide. It records all other
+ * requests. A fault or `next` answers them.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options

@@ -10,7 +10,7 @@ import { filteredEventsAfter } from './store.ts'
 const POLL_INTERVAL = 20
 /**
  * Number of earlier events that each read repeats. After a reset has removed the newest events, SQLite gives
- * their `seq` to new events. New events are recognized by their ids.
+ * their `seq` to new events. The stream recognizes new events by their ids.
  */
 const AGAIN = 100
 /**

@@ -14,12 +14,12 @@ export const Fault = z
       ),
     /** Limits the fault to requests with this client_id. */
     client_id: line(128, 1).optional(),
-    /** Number of requests that get the fault; default: all until the faults are cleared. */
+    /** Number of requests that get the fault. Default: all requests until the faults are cleared. */
     times: integer(1, 1_000_000).optional(),
     /** Milliseconds by which the answer is delayed. */
     delay: integer(0, 600_000).optional(),
     status: integer(400, 599).optional(),
-    /** OAuth error code; status 400 by default. */
+    /** OAuth error code. Default of the status: 400. */
     error: line(64, 1).optional(),
     error_description: line(256).optional(),
     /** Sends no answer. */

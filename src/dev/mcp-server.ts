@@ -2,7 +2,7 @@ import type { Claims } from '#src/resource-server/claims.ts'
 import { protect, type ResourceVerifier, requireScopes } from '#src/resource-server/mcp.ts'
 
 /**
- * Scopes of the MCP server. Each request needs the first one, and the tool `roll` needs the second one too.
+ * Scopes of the MCP server. Each request needs the first scope. The tool `roll` also needs the second scope.
  */
 export const MCP_SCOPES = ['tools.read', 'tools.roll'] as const
 

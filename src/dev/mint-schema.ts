@@ -23,8 +23,8 @@ export const badTokenNames = [
 
 export const Mint = z.strictObject({
   /**
-   * User name, e-mail address or id. For an unknown name, the token is for an invented user. Without `user`,
-   * the subject of the token is the client.
+   * User name, e-mail address or id. If no user has this name, the token is for an invented user. If `user`
+   * is undefined, the subject of the token is the client.
    */
   user: line(256, 1).optional(),
   organization: line(64).default('default'),

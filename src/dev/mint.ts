@@ -28,8 +28,8 @@ const partOf = (token: string, part: 0 | 1): Claims =>
   JSON.parse(Buffer.from(token.split('.')[part] ?? '', 'base64url').toString())
 
 /**
- * Mints any token and signs it with the server's key. An access token of an existing user and client gets a
- * session, so that it can be revoked and introspected like the token of a login.
+ * Mints any token and signs it with the server's key. If the user and the client exist, an access token gets
+ * a session, so that it can be revoked and introspected.
  */
 export const mint = async (
   context: Issuer,
@@ -94,7 +94,7 @@ const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 
-/** Returns the claims of a user. An invented user gets the same claims each time its name is used. */
+/** Returns the claims of a user. The claims of an invented user depend only on the name. */
 const identity = (user: UserRow | undefined, name: string): Claims => {
   const digest = hash('sha256', name)
   const sub = user

@@ -4,8 +4,8 @@ import { seedEvents, seededImage } from './seed-rows.ts' with { type: 'macro' }
 import { startTimes } from './store.ts'
 
 /**
- * The database after the default seed, without keys, sealed values and events. A start from this image is
- * faster than a start that applies the seed.
+ * The database after the default seed. It contains no keys, sealed values or events. A start from this image
+ * is faster than a start that applies the seed.
  */
 export const seedImage: string = Object.freeze({ gzip: seededImage() }).gzip
 

@@ -8,7 +8,7 @@ type SeedEvent = Pick<NewEvent, 'type' | 'target_id' | 'target_type' | 'organiza
   metadata: Record<string, unknown>
 }
 
-/** Rows and events that the default seed writes into a new database, without keys and sealed values. */
+/** Rows and events that the default seed writes into a new database. Keys and sealed values are left out. */
 interface SeedRows {
   /** Times are milliseconds relative to the start of the server, at most 0. */
   rows: ImageRows

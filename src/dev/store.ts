@@ -25,8 +25,8 @@ import { restartTurns } from '#src/webhooks/store.ts'
 type Row = Record<string, unknown>
 type Name = keyof Tables
 /**
- * Drizzle gives each table its own type. This code handles all tables alike, so it uses the type of one table
- * for all of them.
+ * Drizzle gives each table its own type. This code handles all tables in the same way, so it uses the type of
+ * the table `users` for all tables.
  */
 type AnyTable = Tables['users']
 
@@ -110,8 +110,8 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // A table without the column `organization_id` is skipped, because its rows are deleted with the rows that
-  // they refer to.
+  // A table that has no column `organization_id` is skipped. Its rows refer to rows of other tables and are
+  // deleted together with these rows.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)
@@ -181,7 +181,7 @@ export const filteredEventsAfter = async (
 
 /**
  * Lists at most `limit` users whose username or email address contains `search`, in the order of their
- * creation. Without `organization_ids` it lists users of all organizations.
+ * creation. If `organization_ids` is undefined, lists users of all organizations.
  */
 export const firstUsers = (
   q: Queries,

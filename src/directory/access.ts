@@ -93,7 +93,7 @@ export const serverActor: ChangedBy = {
   confirmed: true,
 }
 
-/** Throws 422 with the details, if there are any. */
+/** Throws 422 with the details. Does nothing when there are no details. */
 export const throwProblems = ([first, ...others]: Detail[]): void => {
   if (first) throw invalid(first, ...others)
 }
@@ -124,7 +124,8 @@ export const roleChange = (
 }
 
 /**
- * Returns a detail for each changed field that is read-only. A PUT may repeat the value that a GET returned.
+ * Returns a detail for each changed field that is read-only. A PUT may contain a read-only field with its
+ * current value.
  */
 export const readOnlyProblems = (changed: string[], writable: object): Detail[] =>
   changed

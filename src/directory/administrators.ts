@@ -6,10 +6,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { line } from './fields.ts'
 import { hasAdmin } from './roles/store.ts'
 
-/**
- * Query parameters of each call that may leave an organization without an enabled user who has the role
- * `admin`.
- */
+/** Query parameters of each call that could leave an organization without an enabled administrator. */
 export const ConfirmQuery = z.strictObject({
   confirm: line(128)
     .optional()
@@ -27,10 +24,10 @@ interface ConfirmedBy {
 
 /**
  * Prepares a change that may remove the role `admin` from users of the organization. Call this function
- * before the change and the returned function after it, in the same write. The returned function refuses a
- * change by `caller` that removes the last enabled administrator, because nobody could then administer the
- * organization. The change is accepted when `caller` is absent, and when `confirmed` is true or equals `name`
- * (the name of the changed user or group).
+ * before the change. Call the returned function after the change, in the same write. The returned function
+ * refuses a change by `caller` that removes the last enabled administrator, because nobody could then
+ * administer the organization. The change is accepted when `caller` is absent, and when `confirmed` is true
+ * or equals `name` (the name of the changed user or group).
  *
  * @throws AppError 409 `last_administrator`
  */

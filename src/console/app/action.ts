@@ -3,8 +3,8 @@ import { asProblem, callApi, type Problem } from './api.ts'
 import { show } from './toast.tsx'
 
 /**
- * Returns `run`, which makes an API call for a button, and the state of the call: busy or refused. `onDone`
- * gets the answer.
+ * Returns a function `run` that makes an API call for a button, and the state of this call. `onDone` gets the
+ * answer.
  */
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()

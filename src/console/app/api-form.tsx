@@ -17,7 +17,10 @@ export interface Limit {
   min?: number
   max?: number
   required?: boolean
-  /** Maximum number of texts in a list. A form edits them as one text, with spaces or line breaks. */
+  /**
+   * Maximum number of texts in a list. A form edits the list as one text, in which spaces or line breaks
+   * separate the texts.
+   */
   maxItems?: number
   /** Limits of each text of a list. */
   item?: Limit

@@ -38,7 +38,9 @@ export interface Renewal {
 }
 export const renewal = signal<Renewal | undefined>(undefined)
 
-/** Answer to the open question. Other calls that fail meanwhile wait for the same answer. */
+/**
+ * Answer to the open question. While the question is open, other calls that need the answer wait for it too.
+ */
 let asked: Promise<boolean> | undefined
 
 /** Asks the person to sign in again for a new token. The screen and its unsaved fields stay. */

@@ -22,9 +22,8 @@ const ceiling = (value: number): number => {
 }
 
 /**
- * Shows logins and failed logins by day as bars. The first bar is the first day that has a login or a failed
- * login, but the chart shows at least the last seven days. Screen readers get the numbers of all days in a
- * table.
+ * Shows logins and failed logins by day as bars. The chart starts with the first day that has a login or a
+ * failed login. It shows at least the last seven days. Screen readers get the numbers of all days in a table.
  */
 export const Chart = ({ points: all }: { points: Point[] }) => {
   const first = all.findIndex(({ logins, failed_logins }) => logins + failed_logins > 0)

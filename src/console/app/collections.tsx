@@ -123,8 +123,8 @@ export const Picker = (props: {
 }
 
 /**
- * Edits a list of texts, one per line. With `rows` 0 the texts stand in one line, with spaces between them.
- * The component keeps the text as its state; a new `key` resets the text.
+ * Edits a list of texts, one per line. If `rows` is 0, the texts stand in one line, separated by spaces. The
+ * component keeps the text as its state. A new `key` resets the text.
  */
 export const LinesField = (props: {
   name: string

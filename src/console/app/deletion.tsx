@@ -7,9 +7,9 @@ import { say, words } from './words.ts'
 const { common } = words
 
 /**
- * Shows a card with a button that deletes the object of a screen. The person confirms the deletion, and the
- * list of such objects opens afterwards. The card is the last one of a screen, so that the destructive action
- * is not the first one within reach.
+ * Shows a card with a button that deletes the object of a screen. The person confirms the deletion.
+ * Afterwards the list of objects of this kind opens. The card is the last card of a screen, so that nobody
+ * deletes an object by accident.
  */
 export const Deletion = (props: {
   name: string

@@ -10,7 +10,9 @@ import { say, words } from './words.ts'
 const units = { d: 86_400, h: 3_600, m: 60, s: 1, w: 604_800 }
 type Unit = keyof typeof units
 
-/** Returns a number of seconds as text in the first of the `units` that divides the number, such as `12h`. */
+/**
+ * Returns a number of seconds as a text such as `12h`, in the first of the `units` that divides the number.
+ */
 const textOf = (seconds: number): string => {
   const unit = (Object.keys(units) as Unit[]).find(unit => seconds % units[unit] === 0) ?? 's'
   return `${seconds / units[unit]}${unit}`
@@ -24,7 +26,7 @@ const secondsOf = (text: string): number => {
 
 /**
  * Edits a duration as a text such as `12h`. The API keeps the duration as a number of seconds or days. The
- * component keeps the text as its state; a new `key` resets the text.
+ * component keeps the text as its state. A new `key` resets the text.
  */
 export const DurationField = (props: {
   name: string

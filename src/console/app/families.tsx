@@ -6,8 +6,8 @@ const { nav } = words
 type Member = readonly [href: string, label: string]
 
 /**
- * Related lists that need the same permission. The menu stays short, because it shows only the first list of
- * each family. Links on the screen of that list lead to the other lists.
+ * Related lists that need the same permission. The menu shows only the first list of each family, so the menu
+ * stays short. Links on the screen of the first list lead to the other lists.
  */
 const families: readonly (readonly Member[])[] = [
   [

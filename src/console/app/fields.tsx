@@ -7,8 +7,8 @@ import { Copy } from './parts.tsx'
 import { words } from './words.ts'
 
 /**
- * Shows the API's refusals of a field and of its parts, such as the items of a list. With `isWhole` the
- * refusals of the parts are left out.
+ * Shows the API's refusals of a field and of its parts, such as the items of a list. If `isWhole` is true,
+ * only the refusals of the field itself are shown.
  */
 export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (
   <>

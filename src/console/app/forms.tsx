@@ -69,7 +69,7 @@ export const useEdit = <T extends object>(
   const version = useRef(0)
   const latest = useRef(draft)
   latest.current = draft
-  // Another read of the object, such as after an action of the screen, may show what others have saved.
+  // A later read of the object, such as after an action of the screen, can find changes of other people.
   const partOf = (object: T): unknown => (field === undefined ? object : object[field])
   const known = useRef(partOf(stored))
   if (!same(known.current, partOf(stored))) version.current++

@@ -77,8 +77,8 @@ const RenewalDialog = () => {
 }
 
 /**
- * Asks the person to type the name of the changed user or group, when the change would leave an organization
- * without an administrator.
+ * Asks for confirmation of a change that would leave an organization without an administrator. The person
+ * confirms by typing the name of the changed user or group.
  */
 const LastAdmin = () => {
   const asked = confirmation.value

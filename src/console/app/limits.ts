@@ -37,8 +37,8 @@ const printedBy = (file: string) => {
 }
 
 /**
- * Returns the default of each field of a seed file as JSON, by section and name; '' for a field without a
- * default. This is a Bun macro.
+ * Returns the default of each field of a seed file as JSON, by section and name. A field without a default
+ * has ''. This is a Bun macro.
  */
 export const seedFields = (): Record<string, Record<string, string>> => printedBy('seed-fields.ts')
 

@@ -9,7 +9,10 @@ export interface Options {
   more(): void
 }
 
-/** Value of the option that reads the next page. It is a line break, because no id or name contains one. */
+/**
+ * Value of the option that reads the next page. The value is a line break, because no id or name contains a
+ * line break.
+ */
 export const MORE = '\n'
 
 /** Reads the objects of an organization page by page as options. Reads nothing while `path` is false. */

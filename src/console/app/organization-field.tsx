@@ -3,7 +3,10 @@ import { mayOnServer } from './me.ts'
 import { NameFilter } from './name-filter.tsx'
 import { words } from './words.ts'
 
-/** True when the last read found several organizations. The field is then shown before the next read ends. */
+/**
+ * True when the last read found several organizations. If it is true, the field is shown before the next read
+ * ends.
+ */
 let hasSeveral = false
 
 /**
@@ -16,8 +19,8 @@ export const OrganizationField = (props: { hint?: string; id?: string; onValue(i
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1
   if (!path || !(hasSeveral || (data && more.id))) return null
-  // The field's name is also the id of its input. A form (which sets `hint`) may open over a filter, so the
-  // field in a form has a different name.
+  // The field's name is also the id of its input. A form can open over a filter, so the field in a form has a
+  // different name. Only forms set `hint`.
   const name = more.hint === undefined ? {} : { name: 'organization_id' }
   return <NameFilter kind="organization" {...name} label={words.log.organization} onId={onValue} {...more} />
 }

@@ -12,7 +12,7 @@ import { person } from './session.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
-/** Serial number of the open search panel; 0 while the panel is closed. Each opening gets a new number. */
+/** Serial number of the open search panel. Each opening gets a new number. 0 while the panel is closed. */
 const opening = signal(0)
 /** Opens the search for objects, screens and actions. */
 export const openPalette = (): void => {
@@ -116,8 +116,8 @@ const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
   /**
-   * Results of the latest finished search; `found.of` is its text. The results stay while the next search
-   * runs.
+   * Results of the latest finished search. `found.of` is the text of this search. The results are shown until
+   * the next search has finished.
    */
   const [found, setFound] = useState(nothing)
   const [at, setAt] = useState(0)
@@ -150,7 +150,7 @@ const Panel = (props: { opening: number }) => {
   }
   const shown = [...meant, ...(typed === '' ? [] : found.items)].sort((one, other) => rank(one) - rank(other))
   const close = () => {
-    // The browser sends the close event with a delay, and the search may be open again by then.
+    // The browser sends the close event with a delay. When the event arrives, the search may be open again.
     if (opening.value === props.opening) opening.value = 0
   }
   const choose = ({ href }: Found) => {

@@ -7,7 +7,7 @@ const { common } = words
 
 /**
  * Shows a button that replaces the secret of the screen's object and shows the new secret once. The person
- * confirms first, because programs need the new secret from then on.
+ * confirms first, because programs must then get the new secret.
  */
 export const RotateButton = <T,>(props: {
   /** Text about the consequences of a new secret. */

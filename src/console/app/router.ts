@@ -38,14 +38,14 @@ export const opened = signal(0)
  */
 const visits = signal(0)
 /**
- * The way in which the current screen was opened; undefined after the person has pressed a key or a pointer
+ * The way in which the current screen was opened. Undefined after the person has pressed a key or a pointer
  * button.
  */
 let arrival: 'link' | 'history' | undefined
 
 /**
  * Shows another screen. The heading of the screen gets the focus, so that screen readers announce the screen.
- * With `replace` only the address of the current screen changes.
+ * If `replace` is true, only the address of the current screen changes.
  */
 export const go = (url: string, { replace = false } = {}): void => {
   history[replace ? 'replaceState' : 'pushState'](null, '', url)

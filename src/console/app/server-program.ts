@@ -5,8 +5,8 @@
 const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
 
 /**
- * Returns the guide's server program with the origin and path of the redirect URI. The path may contain `$'`,
- * which `replace` would expand in a replacement string, so each replacement is a function.
+ * Returns the guide's server program with the origin and path of the redirect URI. Each replacement is a
+ * function, because `replace` would expand a `$'` of the path in a string.
  */
 export const serverProgramFor = (program: string, { origin, pathname }: URL): string =>
   program

@@ -47,7 +47,7 @@ const redirect_uri = `${issuer}${CALLBACK}`
 let token = ''
 export const person = signal<Person | undefined>(undefined)
 
-/** Returns the current access token. Returns '' when there is none. */
+/** Returns the current access token. Returns '' without a session. */
 export const accessToken = (): string => token
 
 const begin = async (path: string, more: Record<string, string>): Promise<never> => {
@@ -140,8 +140,8 @@ const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 export class SessionError extends Error {}
 
 /**
- * Redirects to the login page, or handles the redirect back. Resolves when there is a token, except in the
- * window that only renews the token. That window sends the token to the console and closes.
+ * Redirects to the login page, or handles the redirect back. Resolves when there is a token. A window that
+ * only renews the token sends it to the console, closes and throws.
  *
  * @throws SessionError when the page cannot sign the person in, and in the window that has sent a renewed
  * token

@@ -34,7 +34,9 @@ export const words: Words<typeof english> = (await (languages[language] ?? loadE
 
 const plurals = new Intl.PluralRules(language)
 
-/** Isolates a text from the direction of the words around it. Only right-to-left languages need this. */
+/**
+ * Isolates a text from the direction of the surrounding words. Only right-to-left languages need isolation.
+ */
 const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069` : text)
 
 /** Joins the texts that are not empty. Each text keeps its own direction. */

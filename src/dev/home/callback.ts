@@ -19,7 +19,7 @@ const DEFAULT_SCOPES = ['openid', 'profile', 'email']
  */
 const MOST = 100
 
-/** Sends a request to this server, as a client does. */
+/** Sends a request to this server in the role of a client. */
 export type Send = (path: string, init: RequestInit) => Promise<Response>
 
 /** Returns the URI of the callback page if the client has registered it as a redirect URI. */
@@ -167,8 +167,8 @@ ${userinfo.ok ? markup`<h2>Userinfo</h2>${jsonBox(await userinfo.json())}` : ''}
   return {
     begin,
     /**
-     * Handles the authorization response. Redeems the code. If this server does not have all parameters of
-     * the token request, the page asks for them.
+     * Handles the authorization response and redeems the code. If a parameter of the token request is
+     * missing, returns a page that asks for it.
      */
     arrive: async (query: URLSearchParams, send: Send): Promise<DevPage> => {
       const error = query.get('error')

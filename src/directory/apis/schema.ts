@@ -65,7 +65,7 @@ const MAX_TEXT = 128
 const text = line(MAX_TEXT, 1)
 
 /**
- * The schema is custom for two reasons: `z.record` checks all keys before it counts them, and it drops
+ * The schema is custom, because `z.record` would check all keys before it counts them, and would drop
  * `__proto__`.
  */
 const texts = z

@@ -134,8 +134,8 @@ const aboutOf = ({ visible, editable, type }: Definition): string =>
     .join(' ')
 
 /**
- * Edits an attribute that has a definition. A text that cannot be parsed stays in the field, and the reason
- * is shown.
+ * Edits an attribute that has a definition. If a text cannot be parsed, the field keeps it and shows the
+ * reason.
  */
 const Defined = (props: { definition: Definition; value: unknown; onValue(value: unknown): void }) => {
   const { definition, value, onValue } = props

@@ -145,7 +145,7 @@ const NewToken = ({ onClose }: { onClose(): void }) => {
 
 /**
  * Returns the organization, the ids of the clients that it blocks, and `setBlocked`, which blocks or unblocks
- * a client. `organization` is undefined while loading, and for a caller who may not read the organization.
+ * a client. `organization` is undefined until it is read, and for a caller who may not read organizations.
  */
 const useBlocked = (organization_id: string) => {
   const path = `/organizations/${encodeURIComponent(organization_id)}`

@@ -86,8 +86,8 @@ const Line = (props: {
 const actorOf = ({ actor_email, actor_id }: LogEvent): string | null => actor_email ?? actor_id
 
 /**
- * Shows an event in one line that expands to all of its fields. The time is relative to now unless `exact` is
- * set.
+ * Shows an event in one line that expands to all of its fields. The time is relative to now. If `exact` is
+ * set, the time is exact.
  */
 export const EventRow = ({ event, exact }: { event: LogEvent; exact?: boolean }) => {
   const { type, metadata, ip_address, timestamp } = event
@@ -141,8 +141,8 @@ export const runsOf = (events: readonly LogEvent[]): LogEvent[][] => {
 }
 
 /**
- * Returns the period of a run as text. The text is empty when all events of the run are in the same second,
- * because the line of the run already shows that second.
+ * Returns the period of a run as text. Returns '' when all events of the run happened in one second, because
+ * the line of the run already shows this second.
  */
 const spanOf = (oldest: LogEvent, newest: LogEvent): string =>
   oldest.timestamp.slice(0, 19) === newest.timestamp.slice(0, 19)

@@ -14,7 +14,7 @@ import { eventTitle, say, words } from '../words.ts'
 import { EventRun, type LogEvent, runsOf } from './event-row.tsx'
 
 const { eventTypes } = consoleLimits()
-/** Interval at which screen readers announce new events, in milliseconds. */
+/** Milliseconds between two announcements of new events by screen readers. */
 const TOLD = 5_000
 
 const names = ['type', 'actor_id', 'target_id', 'organization_id', 'ip_address', 'from', 'to'] as const

@@ -121,8 +121,7 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. After a reload, the parameter `made` makes the screen say
-    // this.
+    // A reload of this screen loses the secret. The parameter `made` tells the reloaded screen to say this.
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })

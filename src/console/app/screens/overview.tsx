@@ -49,8 +49,8 @@ const Activity = () => {
 }
 
 /**
- * Event types that the overview leaves out. Each login and each program causes many such events, which would
- * hide all others.
+ * Event types that the overview leaves out. Logins and programs cause many events of these types, which would
+ * hide all other events.
  */
 const ROUTINE = /^token\.(issued|refreshed|introspected)$|^session\.(created|expired)$/
 const SHOWN = 8
