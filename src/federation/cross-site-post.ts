@@ -8,11 +8,15 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { boundHandle } from './upstream-request.ts'
 
+/** Minimum charge for a POST, in KiB. A network can thus send about as many POSTs as it has other writes. */
+const MIN_UNITS = 16
+
 /**
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
  * its SameSite=Lax cookie with this GET, but not with the POST. Without the cookie, the write cannot be
  * charged to a known browser. For an answer to a pending upstream request, only the size is charged, because
- * the start of the request was charged as a write.
+ * the start of the request was charged as a write. Such an answer can be posted again and again, so even a
+ * small one counts as `MIN_UNITS`.
  *
  * @param key the state of the upstream request, or the ids of the provider and of the unsolicited response. A
  * later POST with the same key replaces the stored body
@@ -25,7 +29,7 @@ export const storePost = async (
   key: string,
 ): Promise<Response> => {
   // A stored body takes space in the database, so each KiB is charged to the sender's network.
-  const units = Math.ceil(body.length / 1_024)
+  const units = Math.max(MIN_UNITS, Math.ceil(body.length / 1_024))
   charge(context, { ip_address, organization_id, kind: 'stored_post', units })
   const handle = boundHandle(context, 'replay', key)
   const now = context.clock.now()

@@ -109,3 +109,16 @@ test('FED-17 an answer by POST passes when the network has used up its writes, a
   expect((await post(app, 'corp', { SAMLResponse: unsolicited }, ip)).status).toBe(429)
   expect(await stored()).toBe(0)
 })
+
+test('H-21 answers by POST are limited as writes, too, although they are small', async () => {
+  const { app } = await startFederated()
+  const ip = '192.0.2.37'
+  await addProvider(app, 'up')
+  const browser = openBrowser(app, { ip })
+  const { location } = await browser.get('/oauth/social/up')
+  const state = new URL(location ?? '').searchParams.get('state')
+  const answer = () => browser.post('/oauth/social/up/callback', `state=${state}`, { origin: 'null' })
+  const who = { ip_address: ip, organization_id: DEFAULT_ORGANIZATION }
+  charge(app.context, { ...who, kind: 'stored_post', units: 16 * 1_024 - 31 })
+  expect([(await answer()).status, (await answer()).status]).toEqual([303, 429])
+})
