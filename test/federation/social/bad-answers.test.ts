@@ -111,6 +111,17 @@ describe('keys', () => {
   })
 })
 
+test('FED-27 userinfo that fails, for a missing mapped claim, refuses only a person who is not linked', async () => {
+  await addProvider(app, 'mapped', { client_id: 'mapped', attribute_mapping: { roles: 'groups' } })
+  const go = (sub: string) =>
+    goThrough(fresh(), upstream, '/oauth/social/mapped', { sub, email: `${sub}@example.com` })
+  await go('linked')
+  upstream.intercept = ({ url }) =>
+    url.endsWith('/userinfo') ? new Response('', { status: 500 }) : undefined
+  expect((await go('linked')).heading).toBe('Your account')
+  await expectRefusal('bad_answer', () => go('new'), 'mapped')
+})
+
 test('userinfo about another subject', async () => {
   upstream.twist = draft => {
     delete draft.claims.email
