@@ -1,6 +1,6 @@
 /** Tests logins at clients whose id is the URL of their metadata document. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { HOUR } from '#src/lib/duration.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, signIn } from '#test/support/people.ts'
@@ -187,6 +187,17 @@ describe('CMD-02 consent', () => {
     const denied = await opened.browser.submit(opened.page, { decision: 'deny' }, '/oauth/consent')
     expect(answerOf(denied)).toMatchObject({ error: 'access_denied' })
     expect(await stored()).not.toContain(again.client_id)
+  })
+
+  test('CMD-02 again also when a consent was given before the clock was set back', async () => {
+    const client = publish()
+    app.clock.advance(DAY)
+    expect((await logIn(client)).answer.code).toBeString()
+    app.clock.advance(-DAY)
+    publish({ redirect_uris: [WEB, LOCAL] }, {}, client.client_id)
+    const { browser, answer } = await logIn(client)
+    expect(answer.code).toBeString()
+    expect(answerOf(await browser.get(request(client))).code).toBeString()
   })
 })
 

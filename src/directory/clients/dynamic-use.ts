@@ -52,7 +52,9 @@ export const noteDocument = async (
     if (!before) return fresh
     if (isKnown(before)) return before
     const { name } = fresh
-    const changed_at = asksAgain(before.registration, registration) ? now : before.changed_at
+    // The time only grows, so that no earlier consent counts, even when the clock was set back.
+    const later = Math.max(now, 1 + (before.changed_at ?? before.created_at))
+    const changed_at = asksAgain(before.registration, registration) ? later : before.changed_at
     const client = { ...before, name, registration, changed_at }
     await saveRegistration(tx, client)
     await recordDynamic(context, tx, asClientRow(client), 'client.metadata_changed', by)
