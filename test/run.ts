@@ -24,9 +24,9 @@ const run = async (
 
 /** Folders whose tests get their store from `freshStore`. These tests run on either engine. */
 const ON_BOTH = [
-  ...['account', 'admin', 'app', 'audit', 'authorize', 'directory', 'federation'],
-  ...['flows', 'http', 'isolation', 'links', 'mail', 'oauth', 'observability'],
-  ...['operations', 'pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage'],
+  ...['account', 'admin', 'app', 'audit', 'authorize', 'delivery', 'directory', 'federation'],
+  ...['flows', 'http', 'isolation', 'links', 'mail', 'oauth', 'observability', 'operations'],
+  ...['pages', 'reliability', 'seed', 'sessions', 'sign-in', 'storage', 'tokens', 'webhooks'],
 ]
 /**
  * Tests that run on SQLite only: tests of SQLite's files, plans and locks, and tests that choose their
