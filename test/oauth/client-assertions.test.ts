@@ -206,7 +206,8 @@ describe('CMD-10 an assertion is refused', () => {
     await refused(await assert(client, {}, other))
     await refused(await assert(client, {}, { ...other, kid: es.kid }))
     await refused(await assert(client, {}, other, { jwk: other.jwk }))
-    // The assertion is valid, but the code belongs to another client.
+    // The server does not know this client before its first login. After the login, the assertion is valid,
+    // but the code belongs to another client.
     const { body } = await ask(fields, await assert(theirs, {}, other))
     expect(body.error).toBe('invalid_client')
     await codeOf(theirs)
