@@ -1,7 +1,7 @@
 /**
  * Tests unmodified clients of the Model Context Protocol at `gatehouse dev --mcp` and at `gatehouse serve`.
- * Each client signs in by itself, with Chromium as the person, and calls a tool. Prints what each client
- * sent. npm installs the clients into a temporary folder.
+ * Each client signs in by itself and calls a tool. Chromium acts as the person. Prints what each client sent.
+ * npm installs the clients into a temporary folder.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -186,7 +186,8 @@ const stored = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'fil
 const WHO = /Alice Example is signed in with the scopes/
 
 /**
- * Returns a provider of the TypeScript SDK that signs in through Chromium, and a listener for the answers.
+ * Returns a provider of the TypeScript SDK, and a listener for the answers. The provider signs in through
+ * Chromium.
  */
 const openProvider = (clientMetadataUrl?: string) => {
   let answer = Promise.withResolvers<URLSearchParams>()

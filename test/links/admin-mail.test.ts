@@ -71,7 +71,8 @@ test('H-25 mail of one organization to a mailbox does not stop another from chan
   const ask = ({ id }: Json, path: string, body?: Json) => app.admin('POST', `/users/${id}/${path}`, body)
   const statuses: number[] = []
   for (let i = 0; i < 14; i++) statuses.push((await ask(hostile[i % 2], 'send-verification')).status)
-  // Each of the two organizations has 2 reserved mails to this mailbox. They share a budget of 6 more mails.
+  // Each of the two organizations has 2 reserved mails to this mailbox. Both organizations share 6 further
+  // mails.
   expect(statuses.filter(status => status === 204).length).toBe(10)
   expect(statuses.slice(10)).toEqual([429, 429, 429, 429])
   await app.events()

@@ -13,7 +13,7 @@ const makeTemporary = async ({ id }: { id: string }, password = PASSWORD) => {
   expect((await app.admin('POST', `/users/${id}/reset-password`, reset)).status).toBe(204)
 }
 
-/** Opens a new link of the user and sends a password there. */
+/** Opens a new link of the user, and sends a password. */
 const choose = async (user: { id: string }, password: string) => {
   const browser = openBrowser(app)
   const page = await browser.get(await signInLink(app, user))

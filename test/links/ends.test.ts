@@ -127,7 +127,7 @@ describe('a link made by a helpdesk does not sign in a user who became an admini
       await promote(user.id)
       expect(await browser.get(made.body.url)).toMatchObject(gone)
       expect(await browser.submit(opened, choose)).toMatchObject(gone)
-      // This link stays valid, because its creator may still administer the promoted user.
+      // This link stays valid, because its creator is still allowed to administer the promoted user.
       expect((await browser.get(own)).status).toBe(200)
     })
 

@@ -95,8 +95,8 @@ test('R-06 two hundred flipped bytes in structure, events and keys are each foun
   })()
   const page = whole.readUInt16BE(16)
   const pages = whole.length / page - 1
-  // The row of an event ends with its MAC, after its content. Unused space of earlier pages may have old
-  // copies.
+  // The MAC of an event is at the end of its row, after the content. Unused space of earlier pages may have
+  // old copies.
   const places: ((n: number) => number)[] = [
     n => page * (1 + ((n * 7) % pages)) + (n % 2),
     n => whole.lastIndexOf(macs[n % macs.length] ?? '') + 42 - ((n * 5) % 150),

@@ -123,7 +123,8 @@ test('R-20 a batch that removes more rows than its limit leaves no row of the us
     await addUser(app, 'ben', { organization_id }),
     await addUser(app, 'cleo', { organization_id }),
   ]
-  // Each client id has a consent of every user, so a batch of client ids selects more rows than it has ids.
+  // Each client id has a consent of every user. A batch of client ids therefore selects more rows than the
+  // number of ids.
   await app.context.store.write(tx =>
     tx.insert(tx.tables.consents).values(
       users.flatMap(({ id: user_id }) =>

@@ -208,8 +208,8 @@ describe('forms', () => {
     const said = (action: string) => html.match(step)?.find(text => text.includes(action))
     expect(said('/account/security/remove')).toContain('You will be signed out everywhere else.')
     expect(said('/account/security/codes')).toContain('saved or printed stop working')
-    // Two forms need no confirmation. After a browser is forgotten, its next login merely needs the second
-    // factor. Codes by mail can be turned on again.
+    // Two forms need no confirmation. A browser that is forgotten only needs the second factor at its next
+    // login. Codes by mail can be turned on again.
     const rest = html.replace(step, '').replaceAll(/\/account\/security\/(forget|email-code)/g, '')
     expect(rest).not.toContain('action="/account/security/')
   })

@@ -10,7 +10,8 @@ const ROUNDS = Number(process.env.KILLS ?? (LONG ? 1_000 : 20))
 const writer = join(import.meta.dir, 'writer.ts')
 
 /**
- * Runs the writer until it has acknowledged `writes` writes, then kills it. Returns all acknowledged writes.
+ * Runs the writer until it has acknowledged `writes` writes. Then kills the writer, and returns all
+ * acknowledged writes.
  */
 const runAndKill = async (path: string, round: number, writes: number): Promise<string[]> => {
   const child = Bun.spawn(['bun', writer, path, String(round)], { stdout: 'pipe', stderr: 'inherit' })

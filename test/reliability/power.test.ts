@@ -187,7 +187,8 @@ testWithFaults(
       'R-03',
       `${CUTS} power cuts in ${entries} recorded writes and syncs, up to ${answered} answers: none lost`,
     )
-    // Shows that the test detects losses: a writer that does not sync loses writes or breaks the database.
+    // This part shows that the test detects losses. A writer that does not sync loses writes or breaks the
+    // database.
     const careless = await cutPower(false, 8)
     expect(careless.lost.length + careless.broken.length).toBeGreaterThan(0)
   },

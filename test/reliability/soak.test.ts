@@ -99,7 +99,8 @@ test(
     await Promise.all([look(), ...browsers.map(keepOn)])
     const [middle, last] = [slices[SLICES / 2 - 1] as Slice, slices.at(-1) as Slice]
     const descriptors = slices.map(slice => slice.descriptors)
-    // After a pause of the machine all clients send requests at the same time, each on its own connection.
+    // After a pause of the machine, all clients can send requests at once. Each client then has its own
+    // connection.
     expect(
       Math.max(...descriptors.slice(SLICES / 2)) - Math.max(...descriptors.slice(0, SLICES / 2)),
     ).toBeLessThan(PEOPLE + 8)

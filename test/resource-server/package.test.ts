@@ -20,8 +20,8 @@ test('each file imports only jose, its neighbours and one framework at most', as
     if (file === 'build.ts') continue
     const source = await Bun.file(`${folder}/${file}`).text()
     const own = frameworks.filter(name => file === `${name}.ts`)
-    // The adapter learns of new Fastify instances through this module of Node. The import excludes no
-    // runtime, because Fastify itself needs modules of Node.
+    // This module of Node reports new Fastify instances to the adapter. The import excludes no runtime,
+    // because Fastify itself needs modules of Node.
     if (file === 'fastify.ts') own.push('node:diagnostics_channel')
     for (const [, name = ''] of source.matchAll(/(?:from|import) '([^']+)'/g)) {
       expect(name.startsWith('./') || ['jose', ...own].includes(name) ? '' : `${file}: ${name}`).toBe('')

@@ -30,7 +30,8 @@ const manyKeys = (count: number): string =>
   Array.from({ length: count }, (_, i) => `k${i.toString(36)}:`).join('\n')
 
 /**
- * Texts that are refused in a seed file and in a settings file, with the line and the reason of the refusal.
+ * Each of these texts is refused in a seed file and in a settings file. The table has the line and the reason
+ * of the refusal.
  */
 const bad: [about: string, text: string, line: number | undefined, reason: string][] = [
   ['an alias bomb', BOMB, undefined, 'More than 10000 uses of anchors.'],

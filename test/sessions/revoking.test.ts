@@ -45,8 +45,7 @@ const start = async () => {
     revoke: (filter: Json) => context.store.write(tx => revokeSessions(context, tx, filter, by)),
     revokeAll: (filter: Json, caller?: Json) => revokeAllSessions(context, filter, { ...by, caller }),
     /**
-     * Throws if any session has ended. On an admin route the check throws when the caller's session has
-     * ended.
+     * Throws if any session has ended. On an admin route, the check throws if the caller's session has ended.
      */
     confirm: async (tx: Transaction) => {
       const sessions = await tx.select().from(tx.tables.sessions)

@@ -89,8 +89,8 @@ describe('O-35 an account', () => {
     await fail(3, username, ip)
     await fail(2, email, ip)
     await app.events()
-    // Neither name has to wait, but the budget that they share is used up. The right password therefore gets
-    // the same answer as an unknown name, and one hash is verified for each of the two attempts.
+    // Neither name has to wait, but both names have used up their shared budget. The right password therefore
+    // gets the same answer as an unknown name. One hash is verified for each of the two attempts.
     const verify = spyOn(Bun.password, 'verify')
     verify.mockClear()
     const [held, stranger] = [await attempt(email, PASSWORD, ip), await attempt('stranger', PASSWORD, ip)]

@@ -1,5 +1,5 @@
 /**
- * Copies a database to the other engine and back: no row is lost, and tokens, passwords and event MACs remain
+ * Copies a database to the other engine and back. No row is lost, and tokens, passwords and event MACs remain
  * valid.
  */
 import { Database } from 'bun:sqlite'

@@ -64,7 +64,9 @@ export const withAuthenticator = async (page: Page) => {
   }
 }
 
-/** Starts a real server in place of the client to which redirects lead. Each URL shows an empty page. */
+/**
+ * Starts a real server that acts as the client. Redirects lead to this server. Each URL shows an empty page.
+ */
 export const startClient = (): { origin: string; stop(): Promise<void> } => {
   const server = Bun.serve({
     hostname: '127.0.0.1',

@@ -2,8 +2,8 @@ import { test } from 'bun:test'
 import { existsSync } from 'node:fs'
 
 /**
- * Returns true when `path` of a Debian package exists. In CI, where `.ci/run` installs all packages, a
- * missing package is an error. Elsewhere the test is left out, and the output names the package.
+ * Returns true if `path` of a Debian package exists. In CI a missing package is an error, because `.ci/run`
+ * installs all packages. Elsewhere the test is left out, and the output names the package.
  */
 export const needs = (name: string, path: string): boolean => {
   if (existsSync(path)) return true

@@ -3,8 +3,8 @@ import { Database } from 'bun:sqlite'
 const numbers = `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT ?1)`
 
 /**
- * Fills a database while its server runs: `rows` expired codes, a tenth as many expired sessions, and a tenth
- * as many sessions of the organization `gone`.
+ * Fills a database while its server runs. Adds `rows` expired codes, a tenth as many expired sessions, and a
+ * tenth as many sessions of the organization `gone`.
  */
 export const fillExpired = (path: string, rows: number, gone: string): void => {
   using db = new Database(path)

@@ -8,7 +8,8 @@ import { letterOf, logos, mailKinds, samples } from './page-samples.ts'
 const nameOf = (sample: (typeof samples)[number]) => `${sample.page}.${sample.state}`
 const mails = Object.keys(mailKinds) as MailKind[]
 /**
- * Returns the path of each page in each state and of each mail, such as `login.usual` and `mail.new_device`.
+ * Names of all pages in each state and of all mails, such as `login.usual` and `mail.new_device`. The server
+ * uses the names as paths.
  */
 export const names = [...samples.map(nameOf), ...mails.map(kind => `mail.${kind}`)]
 const html = (text: string) => new Response(text, { headers: { 'content-type': 'text/html' } })

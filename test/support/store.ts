@@ -43,7 +43,7 @@ const newStore = async (): Promise<Store & { path: string }> => {
   return { ...store, path: url, close: () => store.close().then(drop) }
 }
 
-/** Opens a store on its own database and closes it at the end of the test or file that asked for it. */
+/** Opens a store on a new database. Closes the store at the end of the test or of the file that opened it. */
 export const freshStore = async (): Promise<Store & { path: string }> => {
   const store = await newStore()
   afterAll(() => store.close())

@@ -47,7 +47,7 @@ export const owners: Record<string, string> = {
   webhook_deliveries: 'webhooks/store.ts',
   counters: 'triggers of the database',
 }
-/** Files that write any table, because they go through the whole data model. */
+/** Files that are allowed to write to any table, because they go through the whole data model. */
 export const machinery: Record<string, string> = {
   'dev/store.ts': 'takes development back to a snapshot',
   'operations/sweep-store.ts': 'removes rows past their time',

@@ -167,7 +167,8 @@ test('WHK-18 a webhook that was read before the turn of another sender is not cl
   const { store, clock } = context
   let turns = 0
   /**
-   * After the first read of the due webhooks, another sender delivers all of them in the same millisecond.
+   * After the first read of the due webhooks, another sender delivers to all of these webhooks in the same
+   * millisecond.
    */
   const read: Store['read'] = async body => {
     const found = await store.read(body)

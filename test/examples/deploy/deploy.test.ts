@@ -1,4 +1,7 @@
-/** Tests the deployment examples: every file named in them exists, and the server behaves as they say. */
+/**
+ * Tests the deployment examples. Every file that an example names exists, and the server behaves as the
+ * example says.
+ */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
