@@ -97,6 +97,13 @@ test.each([
   30_000,
 )
 
+test.each(['service-to-service.sh', 'end-to-end.sh'])('%s ends when the API does not start', async script => {
+  const env = { PORT: await freePort() }
+  const ended = { code: 1, output: 'the API has ended\n' }
+  expect(await run(['sh', script, 'false'], env)).toEqual(ended)
+  expect(await run(['bash', script, 'false'], env)).toEqual(ended)
+})
+
 test('a service that an API refuses ends with an error', async () => {
   await using server = await startGatehouse()
   const env = { SERVICE_URL: server.url, SERVICE_CLIENT_ID: server.client_id }
