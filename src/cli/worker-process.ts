@@ -1,5 +1,6 @@
 import type { Subprocess } from 'bun'
 import { SECOND } from '#src/lib/duration.ts'
+import type { Logger } from '#src/lib/log.ts'
 import type { FromWorker, ReadyWorker, ToWorker } from './worker.ts'
 
 /** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
@@ -36,6 +37,7 @@ export interface WorkerRole {
 }
 
 interface WorkerOptions extends WorkerRole {
+  log: Logger
   port: number
   /** Settings file. */
   file: string | undefined
@@ -50,8 +52,7 @@ interface WorkerOptions extends WorkerRole {
 const notRun = (error: unknown): WorkerProcess => {
   const ready = Promise.reject(error)
   ready.catch(() => {})
-  // A shell returns 127 when it cannot find a program.
-  return { ready, exited: Promise.resolve(127), metrics: async () => '', end: async () => {} }
+  return { ready, exited: Promise.resolve(1), metrics: async () => '', end: async () => {} }
 }
 
 /** Starts a worker. */
@@ -59,6 +60,8 @@ export const startWorker = (options: WorkerOptions): WorkerProcess => {
   try {
     return spawnWorker(options)
   } catch (error) {
+    const reason = (error as Error).message
+    options.log.error({ event: 'worker', reason }, 'the program of a worker cannot be run')
     return notRun(error)
   }
 }

@@ -3,7 +3,7 @@ import { type Config, ConfigError } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { joinMetrics } from '#src/lib/metrics.ts'
-import { installedProgram, runningProgram } from '#src/lib/program.ts'
+import { holdInstalled, runningProgram } from '#src/lib/program.ts'
 import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'
 import { openLog } from './log.ts'
@@ -32,7 +32,9 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
     throw new ConfigError('workers: more than 1 needs Linux, whose kernel shares a port among processes.')
   const { log, flush, close } = await openLog(config.log_level, true)
   const port = freePort(config)
-  const pool = openPool(log, role => startWorker({ ...role, port, file, allMetrics: () => pool.metrics() }))
+  const pool = openPool(log, role =>
+    startWorker({ ...role, log, port, file, allMetrics: () => pool.metrics() }),
+  )
   const remember = ({ url, version }: ReadyWorker) => rememberStart({ ...config, url }, port, version)
   const stopped = stopSignal()
   const started = Promise.withResolvers<void>()
@@ -47,7 +49,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
     if (pool.isStopping()) return undefined
     if (!ready) {
       flush()
-      // The worker has already printed why it ended.
+      // The reason has already been printed, by the worker or by `startWorker`.
       process.exit(await first.exited)
     }
     await Promise.allSettled(Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready))
@@ -78,11 +80,12 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
 const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) => {
   const workers = new Map<number, WorkerProcess>()
   let isStopping = false
-  /** Command that starts a worker. It runs the old version until `replace` has replaced all workers. */
-  let program: () => readonly string[] = runningProgram
 
-  /** Starts the worker again each time it ends, until `replace` replaces the worker or the pool stops. */
-  const keep = async (number: number, worker: WorkerProcess): Promise<void> => {
+  /**
+   * Starts the worker again each time it ends, until `replace` replaces the worker or the pool stops.
+   * `command` returns the command of its program, so that the worker keeps its version.
+   */
+  const keep = async (number: number, worker: WorkerProcess, command: () => string[]): Promise<void> => {
     workers.set(number, worker)
     let wait = RESTART.first
     for (let current = worker, started = Date.now(); ; started = Date.now()) {
@@ -92,15 +95,31 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       log.error({ event: 'worker', worker: number, code, ms: wait }, 'a worker ended and is started again')
       await Bun.sleep(wait)
       if (isStopping || workers.get(number) !== current) return
-      current = startOne({ program: program(), isFirst: false, upgrades: false })
+      current = startOne({ program: command(), isFirst: false, upgrades: false })
       workers.set(number, current)
     }
+  }
+  /** Replaces one worker by the installed program. Rejects when the new worker does not start. */
+  const replaceOne = async (number: number): Promise<ReadyWorker> => {
+    const { command, release } = holdInstalled()
+    // No new worker upgrades the schema, because the old workers still need the old schema.
+    const next = startOne({ program: command(), isFirst: number === 1, upgrades: false })
+    const ready = await next.ready.catch(error => {
+      release()
+      throw error
+    })
+    if (isStopping) await next.end()
+    // The old worker is read only now, because `keep` may have restarted it while the new one started.
+    const old = workers.get(number)
+    void keep(number, next, command).finally(release)
+    await old?.end()
+    return ready
   }
   return {
     start: (number: number): WorkerProcess => {
       const isFirst = number === 1
-      const worker = startOne({ program: program(), isFirst, upgrades: isFirst })
-      void keep(number, worker)
+      const worker = startOne({ program: runningProgram(), isFirst, upgrades: isFirst })
+      void keep(number, worker, runningProgram)
       return worker
     },
     /**
@@ -110,25 +129,15 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
     replace: async (): Promise<ReadyWorker | undefined> => {
       let first: ReadyWorker | undefined
       for (const number of [...workers.keys()]) {
-        // No new worker upgrades the schema, because the old workers still need the old schema.
-        const next = startOne({ program: installedProgram, isFirst: number === 1, upgrades: false })
-        const ready = await next.ready.catch((error: Error) => error)
-        if (isStopping) {
-          await next.end()
-          return undefined
-        }
+        const ready = await replaceOne(number).catch((error: Error) => error)
+        if (isStopping) return undefined
         if (ready instanceof Error) {
           const said = { event: 'worker', worker: number, reason: ready.message }
           log.error(said, 'the new worker did not start; the old ones stay')
           return undefined
         }
         first ??= ready
-        // The old worker is read only now, because `keep` may have restarted it while the new one started.
-        const old = workers.get(number)
-        void keep(number, next)
-        await old?.end()
       }
-      program = () => installedProgram
       log.info({ event: 'worker', workers: workers.size }, 'all workers were replaced')
       return first
     },

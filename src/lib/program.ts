@@ -1,10 +1,14 @@
-import { statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 const source = import.meta.dir.startsWith('/$bunfs') ? [] : [join(import.meta.dir, '../main.ts')]
 
-/** Command that starts the installed program. After an upgrade it starts the new version. */
-export const installedProgram: readonly string[] = [process.execPath, ...source]
+/** Returns `process.execPath`, or `link` when the path no longer names the file to which `link` leads. */
+const pathOf = (link: string): string => {
+  const [linked, installed] = [link, process.execPath].map(path => statSync(path, { throwIfNoEntry: false }))
+  const isReplaced = linked && (linked.ino !== installed?.ino || linked.dev !== installed.dev)
+  return isReplaced ? link : process.execPath
+}
 
 /**
  * Returns the path of the running executable. A child process that exchanges messages with this process, or
@@ -12,15 +16,27 @@ export const installedProgram: readonly string[] = [process.execPath, ...source]
  * or no file, but on Linux /proc still leads to the old file:
  * https://man7.org/linux/man-pages/man5/proc_pid_exe.5.html
  */
-export const runningExecutable = (): string => {
-  const link = `/proc/${process.pid}/exe`
-  const [running, installed] = [link, process.execPath].map(path => statSync(path, { throwIfNoEntry: false }))
-  const isReplaced = running && (running.ino !== installed?.ino || running.dev !== installed.dev)
-  return isReplaced ? link : process.execPath
-}
+export const runningExecutable = (): string => pathOf(`/proc/${process.pid}/exe`)
 
 /** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]
+
+/** An executable that is kept open. It can be started also after another file was put at its path. */
+interface HeldProgram {
+  /** Returns the command that starts it. */
+  command(): string[]
+  /** Closes the file. */
+  release(): void
+}
+
+/** Opens the installed executable, on Linux. After an upgrade this is the new version. */
+export const holdInstalled = (): HeldProgram => {
+  const file = openSync(process.execPath, 'r')
+  return {
+    command: () => [pathOf(`/proc/${process.pid}/fd/${file}`), ...source],
+    release: () => closeSync(file),
+  }
+}
 
 /** True while a process with this id runs. The process may belong to any user. */
 export const isAlive = (pid: number): boolean => {

@@ -1,9 +1,20 @@
 /** Tests several processes of the executable behind one port, on PostgreSQL. */
 import { expect, test } from 'bun:test'
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { startWorker } from '#src/cli/worker-process.ts'
+import { openLogger } from '#src/lib/log.ts'
 import { EXECUTABLE, gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -203,6 +214,69 @@ testOnPostgres(
   },
   60_000,
 )
+
+testOnPostgres(
+  'RUN-51 after SIGHUP, too, a worker that ends is started again from the executable of the others',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'gatehouse')
+    copyFileSync(EXECUTABLE, path)
+    const env = { GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' }
+    const server = await serveExecutable(env, undefined, path)
+    const install = (write: (file: string) => void) => {
+      write(`${path}.new`)
+      renameSync(`${path}.new`, path)
+    }
+    const filesOf = async () =>
+      (await workersOf(server)).map(pid => statSync(`/proc/${pid}/exe`, { throwIfNoEntry: false })?.ino)
+    /** Replaces the workers, and returns the inode of their executable. */
+    const replace = async (count: number) => {
+      const { ino } = statSync(path)
+      server.signal('SIGHUP')
+      await until(() => server.output().split('all workers were replaced').length === count + 1)
+      expect(await filesOf()).toEqual([ino, ino])
+      return ino
+    }
+    const held = () => readdirSync(`/proc/${server.pid}/fd`).length
+    install(file => copyFileSync(EXECUTABLE, file))
+    const ino = await replace(1)
+    const files = held()
+    install(file => copyFileSync(EXECUTABLE, file))
+    for (const pid of await workersOf(server)) {
+      process.kill(pid, 'SIGKILL')
+      await until(async () => !(await workersOf(server)).includes(pid) && (await filesOf()).length === 2)
+      expect(await filesOf()).toEqual([ino, ino])
+    }
+    await until(async () => (await fetch(`${server.url}/readyz`).catch(() => undefined))?.status === 200)
+    expect(await replace(2)).not.toBe(ino)
+    expect(held()).toBe(files)
+    expect(await stop(server)).toBe(0)
+    await drop()
+  },
+  60_000,
+)
+
+test('a worker whose program cannot be run has ended with 1, and the log says why', async () => {
+  const lines: string[] = []
+  const worker = startWorker({
+    log: openLogger('info', line => lines.push(line)),
+    program: [join(tmpdir(), 'gatehouse-missing')],
+    isFirst: true,
+    upgrades: true,
+    port: 0,
+    file: undefined,
+    allMetrics: async () => '',
+  })
+  expect(await worker.exited).toBe(1)
+  expect(await worker.ready.catch(({ code }) => code)).toBe('ENOENT')
+  expect(lines.map(line => JSON.parse(line))).toEqual([
+    expect.objectContaining({
+      event: 'worker',
+      reason: expect.stringContaining('gatehouse-missing'),
+      msg: 'the program of a worker cannot be run',
+    }),
+  ])
+})
 
 test('RUN-52 workers without PostgreSQL, and a port in use, stop the start', async () => {
   expect(await gatehouse(['serve'], { GATEHOUSE_WORKERS: '2' })).toMatchObject({
