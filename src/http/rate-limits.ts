@@ -175,6 +175,20 @@ export const chargeDocument = (
   )
 
 /**
+ * Charges a document that is read again for an assertion to the document's origin. Key sets have another
+ * budget, because the stored document replaces one that may not be read, but nothing replaces a key set.
+ *
+ * @throws AppError 429 `rate_limited` with `Retry-After`
+ */
+export const chargeReread = ({ clock, charges }: Pick<Core, 'clock' | 'charges'>, origin: string): void =>
+  takeAll(
+    [[charges.organizations, `reread:${origin}`, PER_ORIGIN]],
+    1,
+    clock.now(),
+    'Too many metadata documents of applications were requested.',
+  )
+
+/**
  * Charges the fetch of a client's key set to the origin of the key set. A fetch is charged to a separate
  * budget when the client's metadata document has the same origin (`isOwn`). Clients with documents of other
  * origins cannot use up that budget.

@@ -1,6 +1,6 @@
 /** Tests clients that sign assertions, after their metadata document has changed. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { chargeKeySet } from '#src/http/rate-limits.ts'
+import { chargeReread } from '#src/http/rate-limits.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { json, request } from '#test/authorize/document-world.ts'
 import type { Json } from '#test/support/app.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 /** Uses up the reads of stored documents at the origin of a client. */
 const spendReads = (client_id: string) =>
   expect(() => {
-    for (;;) chargeKeySet(app.context, { origin: new URL(client_id).origin, isOwn: true })
+    for (;;) chargeReread(app.context, new URL(client_id).origin)
   }).toThrow()
 
 /** A client with a session, and functions that refresh the session and publish another document. */
@@ -157,6 +157,21 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     await app.events()
     expect((await browser.get(request(mine))).location).toContain('code=')
     expect(await app.events()).toEqual([])
+  })
+
+  test('CMD-12 its reads use up no reads of key sets at its origin', async () => {
+    const { mine, refresh } = await refreshing()
+    const jwks_uri = new URL('/later.json', mine.client_id).href
+    answerWith(jwks_uri, json({ keys: [es.jwk] }))
+    const later = keyed({ jwks: undefined, jwks_uri }, new URL('/later', mine.client_id).href)
+    const code = await codeOf(later)
+    asked.length = 0
+    for (let n = 0; n < 31; n++) {
+      app.context.documents.clear()
+      expect(await refresh()).toBe(200)
+    }
+    expect(calls(mine)).toBe(30)
+    expect((await ask(code, await assert(later))).status).toBe(200)
   })
 
   test('CMD-12 strangers cause neither a call nor a stored assertion', async () => {

@@ -1,5 +1,5 @@
 import type { CalledFor, Core, FoundDocument } from '#src/context.ts'
-import { chargeDocument, chargeKeySet } from '#src/http/rate-limits.ts'
+import { chargeDocument, chargeReread } from '#src/http/rate-limits.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { CLOCK_SKEW, DAY } from '#src/lib/duration.ts'
 import type { UserId } from '#src/lib/ids.ts'
@@ -65,7 +65,7 @@ export const rereadDocument = async (
   const { client_id, registration } = stored
   const found = await findJson(context, {
     ...wantedDocument(client_id, organization),
-    charge: origin => chargeKeySet(context, { origin, isOwn: true }),
+    charge: origin => chargeReread(context, origin),
     stale_for: DAY,
     stored: registration,
     changed_at: lastChange(stored, now),
