@@ -196,7 +196,7 @@ const fromEnvironment = (env: Environment, warnings: string[]): Map<Name, RawVal
     else if (value !== '') addRaw(given, name.slice(PREFIX.length), value, 'environment', name)
   }
   // OTEL_ variables are meant for every program on the machine. GATEHOUSE_ variables therefore take
-  // precedence over them, and unknown OTEL_ variables and values are ignored.
+  // precedence. Unknown OTEL_ variables and values are ignored.
   for (const [name, value] of Object.entries(env)) {
     const key = name.toLowerCase()
     if (!name.startsWith('OTEL_') || !value || !isName(key) || given.has(key)) continue

@@ -57,8 +57,8 @@ export const serveAlone = async (
 ): Promise<void> => {
   const { log, flush, close } = await openLog(given.log_level, given.workers > 1)
   if (isFirst) for (const warning of warnings) log.warn({ event: 'config' }, warning)
-  // The seed file, and the names of the first admin and admin client in the settings, are checked before the
-  // store is opened. A mistake therefore creates no instance.
+  // The seed file is checked before the store is opened. The names of the first admin and of the admin client
+  // in the settings are also checked. A mistake therefore leaves no new instance.
   const seed = isFirst && given.seed_file && (await import('./seed-file.ts')).readSeedFile(given.seed_file)
   await checkNames(given)
   // A worker that may not upgrade the schema joins a running server, so the instance already exists.

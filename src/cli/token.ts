@@ -15,9 +15,9 @@ const outputs: Record<string, (made: PrintedToken) => string> = {
 }
 
 /**
- * Prints an access token. For a development server, running or stopped, this can be any token. A production
- * instance issues only a token of an existing user with that user's permissions, and records it in the audit
- * log.
+ * Prints an access token. A development server, running or stopped, can issue any token. A production
+ * instance issues only tokens with the permissions of an existing user. It records each of these tokens in
+ * the audit log.
  */
 export const token = async (options: TokenOptions): Promise<void> => {
   const render = outputs[options.output]

@@ -72,8 +72,8 @@ export const organizationNamed = async ({ store }: Core, slug: string): Promise<
 }
 
 /**
- * Finds a user by id, or by user name or e-mail address in the organization. If no user has this id, the text
- * is looked up as a name, so that a user name that looks like an id is found too.
+ * Finds a user by id. If no user has this id, finds a user of the organization by user name or e-mail
+ * address. A user name that looks like an id is therefore found too.
  */
 export const userNamed = async (context: Core, name: string, slug: string): Promise<UserRow> => {
   const { id } = await organizationNamed(context, slug)

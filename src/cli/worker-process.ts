@@ -3,7 +3,7 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import type { FromWorker, ReadyWorker, ToWorker } from './worker.ts'
 
-/** Milliseconds after SIGTERM until a worker that still runs is killed. A worker normally ends within 2 s. */
+/** A worker that still runs this many milliseconds after SIGTERM is killed. Normally it ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
 /**
  * Milliseconds within which a worker must send its metrics. Prometheus waits for ten seconds by default. This

@@ -13,8 +13,8 @@ import { startWorker, type WorkerProcess, type WorkerRole } from './worker-proce
 
 /**
  * Milliseconds before a worker that has ended is started again. The wait is `first` when the worker ran for
- * `soon` or longer. Otherwise it is twice the previous wait, at most `most`, so that a worker that cannot
- * start takes little CPU time.
+ * `soon` or longer. Otherwise the wait is twice the previous wait, but at most `most`. A worker that cannot
+ * start thus takes little CPU time.
  */
 const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 

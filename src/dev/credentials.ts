@@ -13,8 +13,8 @@ const known: DevCredentials = {
 }
 
 /**
- * True when other machines can reach the server. This is the case when it listens on an address that is not
- * loopback, or has a host name that is not loopback.
+ * True when other machines can reach the server. Such a server listens on an address that is not loopback, or
+ * has a host name that is not loopback.
  */
 export const isExposed = (server: {
   readonly url: string
@@ -52,7 +52,7 @@ export const devCredentials = (
   }
 }
 
-/** Returns the seed with these credentials in place of the documented ones. */
+/** Returns the seed with these credentials in place of the documented credentials. */
 export const withCredentials = (seed: ReadSeed, { password, service_secret }: DevCredentials): ReadSeed => {
   if (password === DEV_PASSWORD) return seed
   const { users, clients } = seed.entries

@@ -85,9 +85,9 @@ const needsToken = () =>
   new AppError('invalid_token', 'The controls need the token that this server printed when it started.')
 
 /**
- * Admits callers on this machine that have the control token. A caller on another machine gets 404 unless
- * `remote` is set, so the answer does not reveal the controls. The IP address alone does not prove that a
- * caller is on this machine, because requests through a tunnel or a container's network also seem to come
+ * Admits callers on this machine that have the control token. If `remote` is not set, a caller on another
+ * machine gets 404, so that the answer does not reveal the controls. The IP address alone does not prove that
+ * a caller is on this machine, because requests through a tunnel or a container's network also seem to come
  * from this machine.
  */
 const controlGuard =

@@ -37,8 +37,8 @@ export const CONTROL_HEADER = 'gatehouse-control'
 export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
   const urls = [config.url, config.internal_url].flatMap(url => (url ? [new URL(url).hostname] : []))
   const own = new Set([config.host, ...urls, ...dev_hosts].map(host => bare(host.toLowerCase())))
-  // A server that listens on all addresses cannot list them, so it accepts any IP address as the host. This
-  // is safe, because DNS rebinding needs a name.
+  // A server that listens on all addresses does not know these addresses, so it accepts any IP address as the
+  // host. This is safe, because DNS rebinding needs a host name.
   const listensOnAll = ['0.0.0.0', '::'].includes(config.host)
   const answersTo = ({ hostname }: URL): boolean =>
     isLoopbackHost(hostname) || own.has(bare(hostname)) || (listensOnAll && isIP(bare(hostname)) > 0)

@@ -116,8 +116,8 @@ const page = (step: LoginStep, brand: Brand, users: readonly UserWithRoles[], se
 }
 
 /**
- * Signs in the chosen user. Only the browser that was shown the list may choose. Otherwise another site could
- * sign a user in.
+ * Signs in the chosen user. Only the browser that has got the list may choose a user. Otherwise another site
+ * could sign a user in.
  */
 export const pick =
   (context: Context) =>

@@ -3,7 +3,7 @@ import { isIP } from '#src/lib/ip.ts'
 
 /**
  * Generates a certificate for the issuer's host and for loopback, valid for 30 days. Each start makes a new
- * one.
+ * certificate.
  */
 export const selfSigned = async (host: string): Promise<{ cert: string; key: string }> => {
   await import('reflect-metadata')

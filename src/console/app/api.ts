@@ -134,8 +134,8 @@ export const answerOf = async (
   if (answer.status === 401) {
     const challenge = answer.headers.get('www-authenticate') ?? ''
     const [, max_age] = /max_age="(\d+)"/.exec(challenge) ?? []
-    // The login must be a minute younger than the API demands, so that it is still recent when the call is
-    // repeated.
+    // The login must be a minute younger than the API demands, so that the login is still recent enough when
+    // the call is repeated.
     const granted = await askForToken(max_age ? 'step_up' : 'ended', max_age ? Number(max_age) - 60 : 86_400)
     if (granted) answer = await send(method, path, options)
   }

@@ -47,7 +47,7 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
 
 const BUILT_IN = ['admin', 'user']
 
-/** Returns the names of other objects that an entry refers to, by section of the seed file. */
+/** Returns the names of the other objects to which an entry refers, by section of the seed file. */
 const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   const list = (name: string, field?: string): unknown[] =>
     ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))

@@ -7,8 +7,8 @@ import { say, words } from './words.ts'
 const { common } = words
 
 /**
- * Opens a dialog, and closes it before it is removed. Removing an open dialog would not return the focus to
- * the element that had the focus before.
+ * Opens a dialog, and closes it before it is removed. If an open dialog were removed, the element that had
+ * the focus before would not get the focus again.
  */
 export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   useLayoutEffect(() => {

@@ -65,7 +65,8 @@ export const Field = (props: {
   const input = useRef<HTMLInputElement & HTMLTextAreaElement>(null)
   const { min, max, required, ...text } = useLimit(name)
   const complaint = bad ?? complaintOf(value, text)
-  // A text that is too long is marked as invalid. `maxlength` would cut it off without telling the person.
+  // A text that is too long is marked as invalid. The attribute `maxlength` would cut the text without a
+  // message.
   useLayoutEffect(() => input.current?.setCustomValidity(complaint ?? ''), [complaint])
   const about = `${name}-about`
   const refusals = useRefusals(name)

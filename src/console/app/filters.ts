@@ -5,8 +5,8 @@ import { go, path, query } from './router.ts'
 
 /**
  * Keeps the filters of a list in the address of its screen, so that Back, a reload and a copied link show the
- * same rows. Returns the filters in two forms: as they are entered, and for reading the list. The second form
- * changes only after a pause in typing. A filter that is not set is ''.
+ * same rows. Returns the filters twice: as the person has entered them, and for reading the list. The filters
+ * for reading change only after a pause in typing. A filter that is not set is ''.
  */
 export const useFilters = <Name extends string>(names: readonly Name[]) => {
   type Filters = Record<Name, string>

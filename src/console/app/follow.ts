@@ -5,7 +5,8 @@ import { accessToken } from './session.ts'
 /** Milliseconds before a broken stream is opened again, enough for a server to restart. */
 const AGAIN = 2_000
 /**
- * Maximum number of items in memory. The next item drops these items and causes the list to be read again.
+ * Maximum number of items in memory. When another item arrives, these items are dropped and the list is read
+ * again.
  */
 const KEPT = 500
 
@@ -71,8 +72,8 @@ export const useStream = <T>(path: string | undefined, onStart: () => void): Fol
       }
       start()
       for await (const { event, data } of messagesOf(answer)) {
-        // The token was refused, or the console dropped it after a time without activity. The next attempt
-        // asks the person to sign in again.
+        // The API has refused the token, or the console has dropped it after a time without activity. The
+        // next attempt asks the person to sign in again.
         if (event === 'error' || accessToken() === '') return
         if (kept === KEPT) start()
         kept++

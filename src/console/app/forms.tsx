@@ -191,8 +191,8 @@ const Difference = (props: { stored: object; values: object; changed: object; pa
 }
 
 /**
- * Shows the form of an object. While there are changes, a bar shows the button to save and, if saving was
- * refused, the reason. A dialog is shown when another person has changed the object.
+ * Shows the form of an object. While there are changes, a bar shows the button to save. The bar also shows
+ * why saving was refused. A dialog appears when another person has changed the object.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>

@@ -28,8 +28,8 @@ export const serverProgram = (): string => {
 }
 
 /**
- * Runs a file and returns the JSON that it prints. Schemas are read in this way, because their modules
- * contain macros, and a macro cannot import other macros.
+ * Runs a file and returns the JSON that it prints. A macro cannot import a module that contains macros. The
+ * modules of the schemas contain macros, so a separate process reads them.
  */
 const printedBy = (file: string) => {
   const path = join(import.meta.dir, '..', file)

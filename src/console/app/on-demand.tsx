@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { asProblem, type Problem } from './api.ts'
 import { Failure, Loading } from './parts.tsx'
 
-/** A screen. `id` is the id of its object, if it shows one. */
+/** A screen. If it shows one object, `id` is the id of this object. */
 export type Screen = (props: { id: string }) => JSX.Element
 
 /**

@@ -145,14 +145,14 @@ const RequestId = ({ id }: { id: string }) => (
 )
 
 /**
- * Shows a refused call. In a form, refusals that are shown beside their fields are left out here, and the
- * first refused field gets the focus. If this field has no input that could get the focus, the text of its
- * refusal gets the focus.
+ * Shows a refused call. In a form it leaves out refusals that are shown beside their fields, and the first
+ * refused field gets the focus. If this field has no input that could get the focus, the text of its refusal
+ * gets the focus.
  */
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // The fields get the refusal by context and are rendered after this part, so a layout effect would run too
+  // The fields get the refusal from a context and are rendered after this part. A layout effect would run too
   // early.
   useEffect(() => {
     const form = notice.current?.closest('form')

@@ -28,8 +28,8 @@ export const follow = (): void => {
 }
 
 /**
- * Number of screens that `go`, Back and Forward have opened so far. Opening the current screen again counts
- * too, and resets the screen.
+ * Number of screens that `go`, Back and Forward have opened so far. Opening the current screen again also
+ * counts. It resets the screen.
  */
 export const opened = signal(0)
 /**
@@ -115,8 +115,8 @@ const arrive = (): void => {
 }
 
 /**
- * Moves the focus to the heading of an opened screen. Each heading calls this hook, because a screen has one
- * heading while it loads and another one afterwards.
+ * Moves the focus to the heading of an opened screen. Each heading calls this hook, because a screen gets a
+ * new heading when it has loaded.
  */
 export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 
@@ -129,8 +129,8 @@ export const startRouter = (): void => {
     // When only the fragment changes, path and query stay the same and no visit starts.
     if (here() !== path.value || String(new URLSearchParams(location.search)) !== String(query.value)) {
       if (unsaved.size > 0) {
-        // The browser already shows the address of the next screen. The address of the current screen is
-        // restored until the person has answered.
+        // The browser already shows the address of the next screen. Until the person has answered, the
+        // address of the current screen is shown again.
         const search = query.value.size > 0 ? `?${query.value}` : ''
         const hash = fragment.value === '' ? '' : `#${encodeURIComponent(fragment.value)}`
         history.pushState(null, '', path.value + search + hash)

@@ -31,5 +31,5 @@ const below = (value: unknown, indent: string): string => {
   return entries.map(([name, part]) => `\n${indent}${textOf(name)}:${below(part, `${indent}  `)}`).join('')
 }
 
-/** Returns objects as YAML 1.2 below the key `name`, as in a seed file. */
+/** Returns objects as a list in YAML 1.2 below the key `name`. A seed file has the same form. */
 export const yamlOf = (name: string, items: object[]): string => `${name}:${below(items, '  ')}\n`

@@ -37,7 +37,7 @@ export const homeAccess = (token: string, { remote, exposed }: { remote: boolean
     /**
      * True when the request may open the pages.
      *
-     * @throws AppError 404 for a request from another machine, unless `remote` is set
+     * @throws AppError 404 for a request from another machine when `remote` is not set
      */
     isOpen: (call: Call, url: URL): boolean => {
       const isLocal = isLoopbackAddress(call.ip_address)

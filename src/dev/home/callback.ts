@@ -14,7 +14,7 @@ export const CALLBACK = '/dev/callback'
 export const TRY = '/dev/try'
 const DEFAULT_SCOPES = ['openid', 'profile', 'email']
 /**
- * Maximum number of pending logins that these pages keep in memory. Above the maximum, the oldest one is
+ * Maximum number of pending logins that these pages keep in memory. When there are more, the oldest login is
  * dropped.
  */
 const MOST = 100

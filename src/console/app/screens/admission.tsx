@@ -85,8 +85,8 @@ export const Claims = (props: {
 }
 
 /**
- * Edits the roles and groups that admit users to the application. A user with at least one of these roles or
- * groups may sign in. If both lists are empty, every user may sign in.
+ * Edits the roles and groups that admit users to the application. A user needs at least one of these roles or
+ * groups to sign in. If both lists are empty, every user may sign in.
  */
 export const Admission = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
   const { allowed_roles, allowed_groups, organization_id } = props.client

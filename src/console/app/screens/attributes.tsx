@@ -107,7 +107,7 @@ const shown = (value: unknown): string =>
       : String(value)
 
 /**
- * Parses the text of an input as a value of the attribute's type. Returns no `value` for an empty text, which
+ * Parses the text of an input as a value of the attribute's type. For an empty text, returns no `value`. This
  * removes the attribute. For a text that cannot be parsed, returns the reason in `bad`.
  */
 const readValue = (type: Definition['type'], typed: string): { value?: unknown; bad?: string } => {
@@ -247,7 +247,7 @@ const Others = (props: { title: string; empty: string; values: Values; onValues(
   )
 }
 
-/** Edits the attributes of a user, the defined ones first. */
+/** Edits the attributes of a user. Attributes with a definition come first. */
 export const Attributes = (props: {
   organization: Loaded<Organization>
   attributes: Values

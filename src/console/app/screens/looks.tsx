@@ -38,8 +38,8 @@ const PAGE = '/console/preview'
 
 /**
  * Shows the login page in a frame. A form posts the unsaved appearance into the frame, because the console's
- * policy (Trusted Types) prevents scripts from inserting markup. The frame is `inert`, because the fields and
- * buttons of a preview do nothing.
+ * policy (Trusted Types) prevents scripts from inserting markup. The frame is `inert`, so that the fields and
+ * buttons of the preview do nothing.
  */
 const Preview = (props: { organization: Organization; onProblem(problem: Problem | undefined): void }) => {
   const { id, display_name, settings } = props.organization

@@ -96,8 +96,8 @@ const Made = ({ client }: { client: Client }) => (
 )
 
 /**
- * Says after a reload that the secret of a new application cannot be shown again, and links to the page where
- * a new secret can be created.
+ * Says after a reload that the secret of a new application cannot be shown again. Links to the page that can
+ * create a new secret.
  */
 const MadeBefore = ({ id }: { id: string }) => (
   <>

@@ -40,7 +40,7 @@ export const RolesScreen = () => {
   const items = list.items
     .filter(role => permission === '' || role.permissions.some(name => name === permission || name === '*'))
     .sort((one, other) => Number(isForeign(one)) - Number(isForeign(other)))
-  // The API has no filter by permission, so further pages are read until one has a matching role.
+  // The API has no filter by permission, so further pages are read until a page has a matching role.
   const isPassedOver = items.length === 0 && list.hasMore && !list.problem
   useEffect(() => {
     if (isPassedOver) list.more()

@@ -26,8 +26,8 @@ const Command = ({ text }: { text: string }) => {
 const program = serverProgram()
 const PLACEHOLDER = 'YOUR_SECRET'
 /**
- * The part of the title of login.mjs that says where to find app.mjs, the server program that uses login.mjs.
- * When this card shows app.mjs too, {@link BELOW} replaces that part.
+ * Part of the title of login.mjs. It says where to find app.mjs, the server program that uses login.mjs. When
+ * this card shows app.mjs too, {@link BELOW} replaces this part.
  */
 const ELSEWHERE = /The server that\s+uses login\.mjs is in/
 const BELOW = 'app.mjs below uses login.mjs; both are in'

@@ -59,7 +59,8 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
     isStopped.current = false
     let changed = 0
     try {
-      // The loop stops at the first refusal and shows it. The users changed before the refusal stay changed.
+      // The loop stops at the first refusal, which is shown. Changes that were made before the refusal are
+      // kept.
       for (const user of users) {
         setDone(changed)
         await bulks[bulk].run(user)
