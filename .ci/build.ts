@@ -18,7 +18,8 @@ const outfile = (given >= 0 && args[given + 1]) || join(import.meta.dir, '../dis
 // --bytecode-order places the bytecode that a start needs in one part of the file (bytecode-order.ts).
 // The executable reads no .env and no bunfig.toml of the current folder, because a file there must not change
 // settings or run code.
-// --define replaces __dirname, which would contain the folder of the build.
+// --define replaces __dirname. Otherwise the executable would contain the path of the folder in which it was
+// built.
 // --compile-jit-policy delays the just-in-time compiler, because a start runs most functions only a few
 // times. cli/run.ts restores the normal policy after the start.
 const { exitCode } =

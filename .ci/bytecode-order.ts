@@ -1,6 +1,6 @@
 // Records which functions the starts of `serve` and `exec` use: `bun run order:generate`. The build places
 // their bytecode together, so a start reads 3 MiB less of the executable. A build can use the record of an
-// older version. Functions that have changed since that version then come after the recorded ones.
+// older version. It then places functions that have changed since that version after all recorded functions.
 // https://bun.com/docs/bundler/executables#profile-guided-bytecode-layout
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,9 @@ const EXECUTABLE = join(import.meta.dir, '../dist/gatehouse')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-order-'))
 const file = join(folder, 'record')
 
-/** Runs a command until it ends or prints a ready line. Returns the lines of its record. */
+/**
+ * Runs a command until it ends or prints a ready line. Returns the lines of the record that Bun has written.
+ */
 const record = async (...args: string[]): Promise<string[]> => {
   const child = Bun.spawn([EXECUTABLE, ...args], {
     env: { BUN_BYTECODE_ORDER_OUT: file, GATEHOUSE_DATA_DIR: join(folder, 'data'), GATEHOUSE_PORT: '0' },
@@ -28,7 +30,7 @@ const record = async (...args: string[]): Promise<string[]> => {
     .filter(line => /^[vFMN]/.test(line))
 }
 
-// The first start makes the instance, so only the next one is a usual start.
+// The first start makes the instance. It is no usual start, so its record is not used.
 await record('serve')
 const lines = [...(await record('serve')), ...(await record('exec', '--', '/bin/true'))]
 rmSync(folder, { recursive: true })

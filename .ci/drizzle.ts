@@ -9,9 +9,9 @@ import { sqliteTables } from '#src/storage/sqlite/tables.ts'
 
 /*
  * `bun run db:generate NAME` compares `src/storage/tables.ts` with the schema of the last migration, and
- * writes the next migration for each engine. Triggers and views are added to the file by hand. A released
- * migration never changes, because the server refuses a database to which another version of the migration
- * was applied.
+ * writes the next migration for each engine. Triggers and views are added to the new migration by hand. A
+ * released migration never changes, because the server refuses a database to which another version of the
+ * migration was applied.
  */
 
 type Snapshot = Record<string, unknown>
@@ -56,8 +56,8 @@ const SQLITE = 'migrations/meta/sqlite.json'
 const POSTGRES = 'migrations/meta/postgres.json'
 
 /**
- * Returns the new snapshot, and the statements that change the schema of the last migration into that of
- * `tables.ts`.
+ * Returns the new snapshot, and the statements that change the schema of the last migration into the schema
+ * of `tables.ts`.
  */
 export const sqliteChanges = async () => {
   const before = await snapshotOf(SQLITE, await generateSQLiteDrizzleJson({}))

@@ -1,5 +1,5 @@
-// Writes the rows of the default seed to src/dev/default-rows.json. With --check it only compares them with
-// the file.
+// Writes the rows of the default seed to src/dev/default-rows.json. With --check the script changes nothing;
+// it compares the rows with the file.
 
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export const seedRows = async (): Promise<object> => {
   // Each reading of the clock gives a later time, so that all runs order the times in the same way.
   let tick = now()
   Date.now = () => ++tick
-  // A server that is given a seed applies it, and does not load the rows of the file.
+  // A server that starts with a seed applies the seed. It does not load the rows of the file.
   const server = await start({ seed: { ...defaultSeed } })
   Date.now = now
   using db = new Database(join(server.data_dir, 'gatehouse.db'), { readonly: true })

@@ -1,5 +1,6 @@
 // Writes the SQL of the statements that a start executes (`preparedForStart`) to
-// src/storage/sqlite/made-statements.json. With --check it only compares the SQL with the file.
+// src/storage/sqlite/made-statements.json. With --check the script changes nothing; it compares the SQL with
+// the file.
 
 import { join } from 'node:path'
 import { Glob } from 'bun'
@@ -36,7 +37,7 @@ const builder = new BaseSQLiteDatabase(
 )
 const queries: Queries = Object.assign(builder, { tables: sqliteTables, engine: 'sqlite' as const })
 
-/** Returns how the values of a column are converted; undefined when they are stored unchanged. */
+/** Returns how the values of a column are converted. Returns undefined when they are stored unchanged. */
 const formOf = (column: Column, own: 'mapToDriverValue' | 'mapFromDriverValue'): Form | undefined => {
   if (column[own] === Column.prototype[own]) return undefined
   if (is(column, SQLiteBoolean)) return 'boolean'

@@ -64,7 +64,7 @@ const paragraphsOf = (page: string): { line: number; text: string }[] => {
     }
     isOpen = cells.length === 1 && line.trim() !== '' && !line.startsWith('#')
   }
-  // A cell of one or two words is a title.
+  // A short text, such as a cell of one or two words, is a title and not a sentence.
   return blocks.filter(({ text }) => text.length > 25)
 }
 

@@ -1,6 +1,6 @@
 /**
- * `bun run package [TARGET...]` builds the packages into dist/packages: those of the given platforms, or of
- * all platforms. The same commit gives the same bytes.
+ * `bun run package [TARGET...]` builds the packages of the given platforms into dist/packages. Without a
+ * target it builds the packages of all platforms. The same commit gives the same bytes.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -53,8 +53,8 @@ const build: Build = {
   manual: await $`bun ${main} man`.text(),
   scratch: () => {
     const folder = mkdtempSync(join(scratches, 'part-'))
-    // `mkdtemp` sets mode 0700. The folder becomes the root of packages and images, which all users must be
-    // able to enter.
+    // `mkdtemp` sets mode 0700. The folder becomes the root directory of a package or an image, and all users
+    // must be able to enter a root directory.
     chmodSync(folder, 0o755)
     return folder
   },
@@ -89,13 +89,13 @@ try {
   rmSync(scratches, { recursive: true })
 }
 
-/** Returns the line of a failed command's output that gives the reason for the failure. */
+/** Returns the line that gives the reason for a failure, from the output of the failed command. */
 function errorIn(output: string): string | undefined {
   const lines = output.trim().split('\n')
   return lines.find(line => /fail|error|unable/i.test(line)) ?? lines.at(-1)
 }
 
-/** Packs the executable with licence, README and manual page: .zip for Windows, else .tar.gz. */
+/** Packs the executable with licence, README and manual page into a .zip (Windows) or .tar.gz (others). */
 async function archive(target: string, executable: string): Promise<void> {
   const stem = `gatehouse-${project.version}-${target}`
   const entries = [

@@ -55,7 +55,7 @@ Description: ${description.replace(/^A |\W*:.*/g, '')}
 `,
     },
   ])
-  // The name of the file has the version with a hyphen, because GitHub renames a file with a tilde.
+  // The file name contains the version with a hyphen, because GitHub would rename a file with a tilde.
   const file = join(build.out, `${names.deb}_${version}_${target.debian}.deb`)
   await $`find ${folder} -exec touch -h -d @${build.epoch} {} +`
   await $`dpkg-deb --root-owner-group -Zxz -z3 -b ${folder} ${file}`

@@ -34,7 +34,7 @@ const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 /**
  * Fetches the newest libc6 for an architecture from this machine's Debian release, and unpacks it.
  *
- * @returns the folder, and the package's entry for the list of packages, which scanners read
+ * @returns the folder, and the package's entry for `status.d`, the list of packages that scanners read
  */
 const libc = async (build: Build, architecture: string): Promise<{ folder: string; entry: string }> => {
   const [state, at, folder] = [build.scratch(), build.scratch(), build.scratch()]

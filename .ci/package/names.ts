@@ -1,9 +1,9 @@
 /**
- * Names of the packages. None is registered yet, so no text tells people to install a package by its name.
- * The names of the SDK and the testing package are in their own builds, because programs import them.
+ * Names of the packages. None of these names is registered yet, so no text tells people to install a package
+ * by its name. The SDK and the testing package are named in their own builds, because programs import them.
  */
 export const names = {
-  /** npm package with the launcher. A platform package has this name with its target at the end. */
+  /** npm package with the launcher. A platform package adds its target to this name, as in `-linux-x64`. */
   npm: '@gatehouse/server',
   pypi: 'gatehouse-server',
   deb: 'gatehouse',
@@ -11,8 +11,8 @@ export const names = {
 }
 
 /**
- * Returns the version in the form of Debian, in which only `~` sorts before the end: 1.2.3~rc.1 is older than
- * 1.2.3. https://www.debian.org/doc/debian-policy/ch-controlfields.html#version
+ * Returns the version in Debian's form, such as 1.2.3~rc.1. Debian sorts this version before 1.2.3, because
+ * only `~` sorts before the end: https://www.debian.org/doc/debian-policy/ch-controlfields.html#version
  */
 export const debianVersion = (version: string): string => version.replace('-', '~')
 

@@ -6,7 +6,7 @@ import { type Entry, zip } from './pack.ts'
 import type { Target } from './targets.ts'
 
 /**
- * Writes a wheel with the pytest fixtures and, among its scripts, the executable:
+ * Writes a wheel that contains the executable as a script, and the pytest fixtures:
  * https://packaging.python.org/en/latest/specifications/binary-distribution-format/
  */
 export const wheel = async (build: Build, target: Target, executable: string): Promise<void> => {

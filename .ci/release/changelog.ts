@@ -1,8 +1,8 @@
 /** The changelog: https://keepachangelog.com/en/1.1.0/ */
 
 /**
- * Form of a version: three numbers, and for a pre-release its kind and number. Each package format has a form
- * of its own for these kinds (.ci/package/names.ts).
+ * Form of a version: three numbers. A pre-release also has a kind and a number, as in `-rc.1`. Each package
+ * format writes these kinds in a form of its own (.ci/package/names.ts).
  */
 export const VERSION_FORM = /^\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?$/
 
@@ -25,7 +25,7 @@ export const sectionOf = (changelog: string, version: string): string => {
 }
 
 /**
- * Renames the section of unreleased changes to a version, and adds an empty one above it.
+ * Renames the section of unreleased changes to a version, and adds a new, empty section above it.
  *
  * @param date YYYY-MM-DD
  * @throws Error when nothing is unreleased, or the changelog already has a section for the version

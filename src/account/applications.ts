@@ -17,8 +17,8 @@ import { openForm, ownPath, permit, requireViewer } from './viewer.ts'
 const PAGE = '/account/applications'
 
 /**
- * Lists the applications that the user may start, and those to which the user has consented or at which the
- * user has a session.
+ * Lists three kinds of applications: those that the user may start, those to which the user has consented,
+ * and those at which the user has a session.
  */
 export const getApplications =
   (context: Context) =>
@@ -80,9 +80,9 @@ const logoOf = ({ logo }: { logo?: string | null | undefined } = {}): { logo?: s
   logo ? { logo } : {}
 
 /**
- * Returns the address at which a person starts the application: the client's login address with `iss`
- * (https://openid.net/specs/openid-connect-core-1_0.html#ThirdPartyInitiatedLogin), or the home page of a
- * client without a login address.
+ * Returns the address at which a person starts the application. This is the client's login address with `iss`
+ * (https://openid.net/specs/openid-connect-core-1_0.html#ThirdPartyInitiatedLogin). For a client without a
+ * login address it is the home page.
  */
 const startOf = (
   { config }: Context,

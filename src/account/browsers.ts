@@ -18,8 +18,8 @@ type SignedIn = Pick<
 >
 
 /**
- * Lists the browsers in which the user is signed in, each with its sessions at clients, and separately the
- * sessions whose login has ended.
+ * Lists the browsers in which the user is signed in, each with its sessions at clients. A second list
+ * contains the sessions whose login has ended.
  */
 export const listSignedIn = async (
   context: Context,

@@ -14,7 +14,7 @@ import { accountToken, openFreshForm, ownPath, permit, requireViewer, type Viewe
 
 const PAGE = '/account/change-password'
 
-/** False for a user who signs in without a password and chooses the first one here. */
+/** False for a user who has no password yet and chooses the first one on this page. */
 const hasPassword = ({ password_hash }: UserRow): boolean => password_hash !== null
 
 const passwordPage = async (

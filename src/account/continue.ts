@@ -12,9 +12,9 @@ import { recordLogin } from '#src/sign-in/sign-in.ts'
 import { accountToken, viewerOf } from './viewer.ts'
 
 /**
- * Handles a stored form after the user has confirmed who they are. The form is handled only once, in the
- * browser and for the user that posted it. It gets a new CSRF token, because the old token was checked when
- * the form was posted and is not stored.
+ * Handles a stored form after the user has confirmed who they are. The form is handled only once. The user
+ * and the browser must be those that posted the form. The form gets a new CSRF token, because the old token
+ * was checked when the form was posted and is not stored.
  *
  * @param forms the handlers by path
  */

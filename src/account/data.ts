@@ -30,9 +30,10 @@ import { openFreshForm, ownPath, permit, requireViewer, type Viewer } from './vi
 const PAGE = '/account/data'
 
 /**
- * Returns whether the user may delete the account; undefined when the organization does not offer deletion. A
- * user with more permissions than the role `user` counts as an administrator. Another administrator has to
- * delete such an account, so that one administrator remains.
+ * Returns `possible` when the user may delete the account. Returns `administrator` when an administrator has
+ * to delete it. Returns undefined when the organization does not offer deletion. A user with more permissions
+ * than the role `user` counts as an administrator. Such users cannot delete their own accounts, so that one
+ * administrator remains.
  */
 const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined

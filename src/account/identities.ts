@@ -30,8 +30,8 @@ const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAcc
   )
 
 /**
- * Lists linked accounts and available providers; undefined when the user may not change the profile, or when
- * there is nothing to list.
+ * Lists linked accounts and available providers. Returns undefined when the user may not change the profile,
+ * or when there is nothing to list.
  */
 export const identitiesOf = async (
   context: Context,

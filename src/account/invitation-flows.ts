@@ -19,8 +19,8 @@ import { PageError } from '#src/pages/error-page.ts'
 import type { Found } from '#src/sign-in/accept-invitation.ts'
 
 /**
- * Returns the providers through which an invited person may sign in. A person who registers gets none: the
- * login page has offered the providers already.
+ * Returns the providers through which an invited person may sign in. A person who registers gets no
+ * providers, because the login page has already offered them.
  */
 export const providersFor = async (
   { store }: Context,

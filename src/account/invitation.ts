@@ -43,7 +43,9 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf, valuesOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/** An invitation as a page shows it. A new user's id is chosen in advance, because a passkey contains it. */
+/**
+ * An invitation as a page shows it. A new user's id is chosen in advance, because a passkey contains the id.
+ */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
@@ -57,7 +59,7 @@ interface Opened extends Found {
 const SEPARATOR = '~'
 
 /**
- * Shows the form of an invitation. Opening it does not use the invitation up, because mail scanners and
+ * Shows the form of an invitation. Opening the form does not use up the invitation, because mail scanners and
  * previews open links.
  */
 export const getInvitationPage =
@@ -99,8 +101,8 @@ const invitationPage = async (
   status = 200,
 ): Promise<Response> => {
   const { invitation, organization, user, token, csrf_token, request } = opened
-  // Only the first form offers providers. A new user's first form asks for name and address, and the second
-  // form (`sign_in`) for a passkey or password. An existing user gets only the form `sign_in`.
+  // Only the first form offers providers. A new user's first form asks for name and address. The second form
+  // (`sign_in`) asks for a passkey or a password. An existing user gets only the form `sign_in`.
   const providers = data.sign_in && !user ? [] : await providersFor(context, opened)
   return render(
     'invitation',
@@ -155,8 +157,8 @@ const challengeFor = (context: Context, { csrf_token }: Opened): string =>
   challengeOf(context, 'invitation', csrf_token)
 
 /**
- * Returns the errors of the person's fields. The name of a person who registers must not look like an
- * administrator's, because other people would trust it.
+ * Returns the errors of the person's fields. A person who registers must not choose a name that looks like
+ * the name of an administrator, because other people would trust it.
  */
 const errorsOf = async (
   context: Context,
@@ -174,7 +176,10 @@ const errorsOf = async (
   return errors
 }
 
-/** Handles the form with the person's fields, and the form with a credential, which creates the user. */
+/**
+ * Handles the form with the person's fields and the form with a credential. The form with a credential
+ * creates the user.
+ */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -248,10 +253,11 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Records the first login even if a second factor is still to be proven. Until it is recorded, an
-    // account at a provider can be linked by the unverified address alone, without the password.
+    // Records the first login even if the user still has to prove a second factor. Before the first login is
+    // recorded, an account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page offered a passkey if the server supports passkeys, so the next login does not offer one.
+    // The page has already offered a passkey if the server supports passkeys. The next login does not offer
+    // it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

@@ -61,7 +61,7 @@ export const getAccount =
     )
   }
 
-/** Ends all logins of this browser: a person who leaves a shared computer expects that. */
+/** Ends all logins of this browser. A person who leaves a shared computer expects that no login remains. */
 export const postAccountLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -30,7 +30,7 @@ interface Refused {
   seconds?: number
 }
 
-/** Renders the profile page, with the values and errors of a refused form. */
+/** Renders the profile page. If a form was refused, the page shows its values and errors. */
 export const profilePage = (
   context: Context,
   call: Call,

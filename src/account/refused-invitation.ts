@@ -10,8 +10,8 @@ import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Returns the invitation with this `link_hash`. The refusal of an existing invitation may be recorded as an
- * event ({@link recordRefusal}).
+ * Returns the invitation with this `link_hash`. If an existing invitation is refused, {@link recordRefusal}
+ * can record an event.
  *
  * @throws PageError 410 when the invitation does not exist or is refused
  */

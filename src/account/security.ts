@@ -45,7 +45,10 @@ const notices = [
   'email_code_on',
 ] as const
 
-/** Returns why the user has to keep this factor until another is added; undefined when it may be removed. */
+/**
+ * Returns why the user has to keep this factor until another one is added. Returns undefined when the user
+ * may remove the factor.
+ */
 const keptBecause = (
   { organization }: Viewer,
   { factors, ways }: { factors: readonly Factor[]; ways: readonly WayIn[] },
@@ -179,7 +182,7 @@ export const postRemoveFactor =
   }
 
 /**
- * Forgets a remembered browser. This change needs no recent authentication, because it only makes later
+ * Removes a remembered browser. This change needs no recent authentication, because it only makes later
  * logins stricter.
  */
 export const postForgetBrowser =
@@ -233,8 +236,8 @@ export const postRenameFactor =
 
 /**
  * Issues ten new recovery codes and invalidates the earlier ones. Ends logins in progress, because a thief
- * may have begun one with an earlier code. A user without a factor gets no codes, because a code replaces a
- * lost factor.
+ * may have begun a login with an earlier code. A user without a factor gets no codes, because a code replaces
+ * a lost factor.
  */
 export const postRecoveryCodes =
   (context: Context) =>

@@ -49,7 +49,7 @@ const setUpPage = async (
   )
 }
 
-/** Shows the form for the first administrator, behind the link that the first start prints. */
+/** Shows the form for the first administrator. The first start of the server prints the link to this form. */
 export const getSetUp =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

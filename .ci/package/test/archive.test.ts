@@ -42,7 +42,8 @@ test('a build in another folder has the same bytes; a build without a network fa
   await $`git clone -q ${ROOT} ${at}`
   await $`bun install --frozen-lockfile --ignore-scripts && bun run package linux-x64`.cwd(at).quiet()
   const again = await checksums(at)
-  // Archive, npm package, wheel, Debian package, image, launcher, SDK, testing package, two SBOMs.
+  // The ten files: archive, npm package, wheel, Debian package, image, launcher, SDK, testing package, two
+  // SBOMs.
   expect(again).toHaveLength(10)
   expect(await checksums(ROOT)).toEqual(expect.arrayContaining(again))
 
@@ -123,6 +124,6 @@ test('a database of a newer version is refused in one line, and stays as it is',
     expect([command, code]).toEqual([command, 78])
     expect(stderr).toMatch(/^gatehouse: .*was upgraded by a newer version \(9999_next\.sql\)\. [^\n]+\n$/)
   }
-  // SQLite may have added files of its own.
+  // Additional files are allowed, because SQLite can make files of its own.
   expect(sums(data)).toMatchObject(before)
 })

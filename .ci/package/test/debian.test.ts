@@ -24,7 +24,7 @@ const settings = () => join(root, env.GATEHOUSE_CONFIG)
 const redirect_uri = 'http://localhost:3000/callback'
 const person = { client_id: 'shop', redirect_uri, username: 'ada', password: 'Correct-horse-7' }
 
-/** Packs the same files under another version. */
+/** Makes a package with the same files and another version. */
 const repacked = async (as: string): Promise<string> => {
   const at = place()
   await $`dpkg-deb -R ${file} ${at}/tree && sed -i ${`s/^Version:.*/Version: ${as}/`} ${at}/tree/DEBIAN/control`

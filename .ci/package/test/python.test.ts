@@ -21,7 +21,7 @@ test('pip installs the wheel without an index, and a person signs in', async () 
   expect(await install(at, wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
   expect(await developAndLogIn(join(at, 'bin/gatehouse'))).toBe('alice')
 
-  // A running server outlives an upgrade.
+  // A running server continues to work while its package is upgraded.
   const server = await start([join(at, 'bin/gatehouse'), 'dev', '--port', '0'])
   expect(await install(at, '--force-reinstall', wheel('manylinux_2_17_x86_64'))).toMatchObject({ code: 0 })
   expect(await logIn(server.url)).toBe('alice')

@@ -22,7 +22,7 @@ export const built = (name: string): string => {
 /** Makes an empty folder. */
 export const place = (): string => mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
 
-/** Returns the path of the wheel for a platform, by its tag. */
+/** Returns the path of the wheel with this platform tag. */
 export const wheel = (tag: string): string =>
   built(`${names.pypi.replaceAll('-', '_')}-${pythonVersion(version)}-py3-none-${tag}.whl`)
 
@@ -46,7 +46,6 @@ process.on('exit', () => {
   for (const child of started) child.kill('SIGKILL')
 })
 
-/** A running server. */
 export interface Running {
   url: string
   stop(): Promise<void>
@@ -113,7 +112,7 @@ export const debianRoot = async (
   return root
 }
 
-/** A person, and the client at which they sign in. Defaults: those of development mode. */
+/** A person, and the client at which they sign in. The default values are those of development mode. */
 interface Login {
   client_id?: string
   redirect_uri?: string
