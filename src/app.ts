@@ -30,7 +30,7 @@ export interface App {
 export interface AppOptions {
   /** Wraps the signing keys, for tracing. */
   wrapKeys?: ((keys: SigningKeys) => SigningKeys) | undefined
-  /** Development mode: returns the page to show instead of the login form, or undefined for the form. */
+  /** Development mode: returns the page to show instead of the login form. Undefined shows the login form. */
   loginPage?: ((context: Context, step: LoginStep) => Promise<Response | undefined>) | undefined
   /** Development mode: creates the RSA key at the first call that needs it, which shortens the start. */
   late_keys?: boolean
@@ -158,7 +158,8 @@ const answer = (
     logRequest(context.log, call, { method: request.method, status: response.status, ms })
     return response
   }
-  // A synchronous answer is not awaited: for the key set, an await takes about as long as the whole answer.
+  // A synchronous answer is not awaited. An await would double the time that the answer with the key set
+  // takes.
   const found = dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }

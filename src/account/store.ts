@@ -24,8 +24,8 @@ const shown = ({ events }: Queries['tables']) => ({
 })
 
 /**
- * Maximum number of keys that one statement reads. A read on SQLite blocks the event loop, for a few ms with
- * 2,000 keys.
+ * Maximum number of keys that one statement reads. On SQLite a read of 2,000 keys blocks the event loop for a
+ * few milliseconds.
  */
 const KEYS = 2_000
 /**
@@ -40,8 +40,8 @@ const latestFirst = (a: Place, b: Place): number => b.timestamp - a.timestamp ||
 
 /**
  * Returns time and `seq` of the latest events that have the user in `column`, at most `MAX_EVENTS`. Each
- * statement reads a part of the index of the column, in the order of the index, so that its work does not
- * grow with the number of the user's events.
+ * statement reads a part of the index of the column, in the order of the index. The work of a statement
+ * therefore does not grow with the number of the user's events.
  */
 const placesOf = async (
   store: Store,
@@ -103,21 +103,22 @@ const eventsAt = async (q: Queries, places: number[]) => {
 }
 
 /**
- * Maximum number of events that one page of sign-ins reads: a user may have thousands of other events. The
- * next page continues after these events, or after the last listed sign-in when the page is full.
+ * Maximum number of events that one page of sign-ins reads. A limit is needed because a user may have
+ * thousands of other events. The next page continues after the events that were read. When the page is full,
+ * the next page continues after the last listed sign-in.
  */
 const SCANNED = 500
 
 /**
- * Milliseconds from the first factor until a login is recorded at the latest: the user has half an hour for
- * the second factor, and the client some minutes for the code.
+ * Maximum milliseconds between the first factor and the event of the login. The user has half an hour for the
+ * second factor, and the client has some minutes for the code.
  */
 const FINISHED_IN = HOUR
 
 /**
- * Lists sign-ins of the user and failed attempts, latest first. A first factor is listed when no login from
- * the same browser and address followed. `next` is the keyset of the following page. A
- * page with fewer rows than `limit` may still have a next page.
+ * Lists sign-ins of the user and failed attempts, latest first. A first factor is listed only when no login
+ * from the same browser and address followed it. `next` is the keyset of the following page. A page with
+ * fewer rows than `limit` can still have a next page.
  */
 export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | undefined, limit: number) => {
   const { events } = q.tables

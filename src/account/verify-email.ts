@@ -44,9 +44,9 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
 }
 
 /**
- * True when this browser has a login of the user with no step left to complete. A thief who knows only the
- * password may have asked for the new address before the user added a second factor. The thief's login then
- * lacks the second factor, so the thief cannot confirm the new address.
+ * True when this browser has a login of the user, and this login has no step left to complete. A thief who
+ * knows only the password may have asked for the new address before the user added a second factor. The
+ * thief's login then lacks the second factor, so the thief cannot confirm the new address.
  */
 const isHere = async (
   context: Context,
@@ -143,9 +143,9 @@ export const postVerifyEmail =
   }
 
 /**
- * Sends the verification mail again, or with `discard` removes the pending address. No mail is sent when the
- * limit of mails is reached. The page then shows the same notice as after a mail, because the links in the
- * earlier mails still work.
+ * Sends the verification mail again. With `discard` it removes the pending address instead. No mail is sent
+ * when the limit of mails is reached. The page then shows the same notice as after a mail, because the links
+ * in the earlier mails still work.
  */
 export const postSendVerification =
   (context: Context) =>

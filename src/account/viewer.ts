@@ -104,7 +104,7 @@ const confirmUser = async (
   after: 'get' | 'post',
 ): Promise<Response> => {
   const { user_id, organization_id } = login
-  // A recent login by a code by mail does not satisfy `prompt=login`, as it would satisfy `max_age`.
+  // A recent login by a code by mail would satisfy `max_age`, but it does not satisfy `prompt=login`.
   const prompts = isFirstFactor(login) ? [] : (['login'] as const)
   const own = { back, confirm, max_age: FRESH, prompts, hinted_user_id: user_id }
   return advance(context, browser, await flowOf(context, accountRequest(organization_id, own)), after)
@@ -124,7 +124,7 @@ const wantedOrganization = async (
 }
 
 /**
- * Loads the user of a login with organization and permissions.
+ * Loads the user and the organization of a login, and the permissions of the user.
  *
  * @throws PageError 400 `expired` when the user is disabled, or the user or the organization is deleted
  */
@@ -201,10 +201,10 @@ interface FreshForm {
 const MAX_INTENT = 4_096
 
 /**
- * Like {@link openForm}, for a form that requires a recent authentication. Without a recent authentication it
- * returns the page that asks for one. After the authentication the form is handled if no `back` is given and
- * the form has at most `MAX_INTENT` characters. In all other cases the user goes to `back`, or without `back`
- * to the page of the form.
+ * Like {@link openForm}, for a form that requires a recent authentication. If there is none, the function
+ * returns the page that asks for an authentication. After the authentication the form is handled if no `back`
+ * is given and the form has at most `MAX_INTENT` characters. Otherwise the user goes to `back`. If no `back`
+ * is given, the user goes to the page of the form.
  */
 export const openFreshForm = async (
   context: Context,
@@ -228,8 +228,8 @@ export const openFreshForm = async (
 }
 
 /**
- * Like {@link openForm}, for a user who only signs out. It accepts a login that still has a step to
- * complete, because nobody has to prove a factor or change a password in order to sign out.
+ * Like {@link openForm}, for a user who only signs out. This function accepts a login that still has a step
+ * to complete, because nobody has to prove a factor or change a password in order to sign out.
  */
 export const openAnyForm = async (
   context: Context,

@@ -70,10 +70,10 @@ const rights = (own: Set<Permission>, scopes: readonly string[]) => {
 }
 
 /**
- * Returns the permissions of a client's own token. A token has none when its client was deleted. It also has
- * none when the client was created after the token was issued, because the token then belonged to an earlier
- * client with the same id. A `created_at` in the future was stored before the clock was set back. It does not
- * show which came first, so it is ignored.
+ * Returns the permissions of a client's own token. A token has no permissions when its client was deleted.
+ * The same applies when the client was created after the token was issued, because the token then belonged to
+ * an earlier client with the same id. A `created_at` in the future was stored before the clock was set back.
+ * Such a time does not show whether the client is older than the token, so it is ignored.
  */
 const permissionsOfClient = (
   { issued_at }: LiveToken,

@@ -29,7 +29,7 @@ export const tags: Record<string, string> = {
   health: 'Checks of the server, for callers of the default organization.',
 }
 
-/** Parameters of paths. */
+/** Descriptions of path parameters by name. */
 export const pathParameters: Record<string, string> = {
   user_id: 'Id of the user.',
   browser_id: 'Id of the remembered browser.',
@@ -55,7 +55,7 @@ export const headerTexts: Record<string, string> = {
   'www-authenticate': 'Scheme and reason (RFC 6750 section 3).',
 }
 
-/** Descriptions of successful answers by status. */
+/** Descriptions of successful answers by HTTP status. */
 export const successes: Record<number, string> = {
   200: 'Done.',
   201: 'Created.',
@@ -71,7 +71,7 @@ interface Refusal {
   header?: string
 }
 
-/** Descriptions of refusals by status. */
+/** Descriptions of refusals by HTTP status. */
 export const refusals: Record<number, Refusal> = {
   400: {
     name: 'InvalidRequest',

@@ -28,8 +28,8 @@ const LOOK = 250
 /** Milliseconds after which the caller's permission is checked again, even without an event. */
 const JUDGED = SECOND / 2
 /**
- * Milliseconds without data after which a comment is sent. Proxies often close a connection after a silent
- * minute, and `http/socket.ts` closes one after 30 silent seconds.
+ * Milliseconds without data after which a comment is sent. Proxies often close a connection after a minute
+ * without data, and `http/socket.ts` closes a connection after 30 seconds without data.
  */
 const BEAT = 15 * SECOND
 /** Maximum number of events of one read, which bounds the memory of a stream that catches up. */
@@ -43,9 +43,9 @@ const WAITING = 256 * 1024
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
 /**
- * Reads new events for all open streams together, until the last stream closes. After a purge has removed
- * the newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last
- * event that was read and still exists. Its id shows whether it exists, because no id is used again.
+ * Reads new events for all open streams together, until the last stream closes. After a purge has removed the
+ * newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last event
+ * that was read and still exists. The id shows whether an event still exists, because no id is used again.
  */
 const readOn = async (context: Core, from: number, from_id: string): Promise<void> => {
   const { tails, store, log } = context
@@ -82,7 +82,10 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
     filters.every(([name, value]) => event[name as keyof typeof wanted] === value)
 }
 
-/** @throws AppError 429 when a further stream of the caller would be too many */
+/**
+ * @throws AppError 429 when the caller, its organization or the server already has its maximum of open
+ * streams
+ */
 const admit = (streams: ReadonlySet<Tail>, caller: Caller): void => {
   const open = [...streams]
   const own = open.filter(({ caller_id }) => caller_id === caller.id)
@@ -93,8 +96,8 @@ const admit = (streams: ReadonlySet<Tail>, caller: Caller): void => {
       'rate_limited',
       `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
       {
-        // A closed connection counts until the server next writes to its stream, which it does within
-        // `BEAT`. Then the caller may be able to open a new stream.
+        // A closed connection counts until the server next writes to its stream. The server does this within
+        // `BEAT`. After this time the caller may be able to open a new stream.
         headers: { 'retry-after': String(BEAT / SECOND) },
       },
     )
@@ -134,7 +137,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
         }
         for (const event of events.filter(event => isNew(event) && isWanted(event)))
           send(`id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`)
-        // Events come in the order of `seq`, and none comes twice, so all stored events have passed.
+        // Events come in the order of `seq`, and no event comes twice. So no event in `stored` can come any
+        // more.
         const [newest = Infinity] = stored
         if ((events.at(-1)?.seq ?? 0) >= newest) stored = new Set()
         if (now - sent >= BEAT) send(':\n\n')

@@ -22,7 +22,7 @@ import { inSlices, SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries, type Store } from '#src/storage/store.ts'
 import type { EventRow } from './store.ts'
 
-/** Filters of the audit log; absent ones match all events. */
+/** Filters of the audit log. An absent filter matches all events. */
 export interface EventFilter {
   type?: string | undefined
   actor_id?: string | undefined
@@ -89,8 +89,8 @@ const equal = ({ tables: { events } }: Queries, filter: EventFilter, names: Equa
   and(...names.map(name => eq(events[name], filter[name] ?? '')))
 
 /**
- * Time of the match that has SAMPLE newer matches; -Infinity without such a match. An older time means fewer
- * matches.
+ * Returns the time of the match that has SAMPLE newer matches. Returns -Infinity when no match has SAMPLE
+ * newer matches. An older time means fewer matches.
  */
 const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<number> => {
   const { events } = q.tables
@@ -105,8 +105,8 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
 }
 
 /**
- * Returns the index through which a page reads the fewest events. If no index covers the whole filter, a
- * page reads events by the part that the index covers, and compares each event with the rest of the filter.
+ * Returns the index through which a page reads the fewest events. If no index covers the whole filter, a page
+ * reads the events that match the covered part of the filter, and compares each of them with the other part.
  */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)
@@ -123,9 +123,9 @@ const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
 }
 
 /**
- * Returns the condition that is compared event by event; undefined when the index covers the whole filter
- * and no purge is pending. `coalesce` hides the compared columns from the planner, which would otherwise use
- * their indexes.
+ * Returns the condition that is compared event by event. Returns undefined when the index covers the whole
+ * filter and no purge is pending. `coalesce` hides the compared columns from the planner, which would
+ * otherwise use their indexes.
  */
 const comparison = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<SQL | undefined> => {
   const { events } = q.tables
@@ -228,7 +228,7 @@ export const countAllEvents = async (
  * or hidden.
  */
 const beyondCount = cached('events', async () => new Set<string>())
-/** Maximum number of these filters in memory. */
+/** Maximum number of filters in `beyondCount`. */
 const MAX_BEYOND = 1000
 
 /** Returns the exact count up to 10,000, and 10,001 for any larger count. */
@@ -252,7 +252,7 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
 }
 
 /**
- * Returns the milliseconds in a UUIDv7 id, -1 for an id without a UUID:
+ * Returns the time in a UUIDv7 id in milliseconds. Returns -1 for an id without a UUID:
  * https://www.rfc-editor.org/rfc/rfc9562#section-5.7
  */
 const timeOf = (id: string): number =>
@@ -265,7 +265,7 @@ const timeOf = (id: string): number =>
  */
 const AHEAD = 100
 
-/** Returns an event of the organization; of any organization when `organization_id` is undefined. */
+/** Returns an event by its id. If `organization_id` is given, the event must belong to this organization. */
 export const findEvent = async (
   q: Queries,
   organization_id: OrganizationId | undefined,

@@ -80,9 +80,9 @@ interface EventText {
 }
 
 /**
- * Returns the HMAC-SHA-256 of an event, base64url. It reveals a change by someone who can write to the
+ * Returns the HMAC-SHA-256 of an event, base64url. The MAC reveals a change by someone who can write to the
  * database but does not have the key. The order of the columns must not change, because stored MACs depend on
- * it.
+ * this order.
  */
 export const macOf = (master: MasterKey, event: EventText): string => {
   const columns = [

@@ -67,8 +67,8 @@ const lastLines = (file: number, size: number, count: number): string[] => {
 }
 
 /**
- * Appends the lines completely or not at all, without those that are among the last DELETE_BATCH lines. A
- * full disk may accept a part of the text before a write fails; this part is then cut off.
+ * Appends all lines or none. Lines that are already among the last DELETE_BATCH lines of the file are left
+ * out. On a full disk a write may fail after a part of the text was written. This part is then cut off.
  */
 const append = (path: string, lines: string[]): void => {
   const file = openSync(path, 'a+', 0o600)

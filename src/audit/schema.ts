@@ -71,8 +71,9 @@ const TIME =
   'An ISO 8601 time with its zone, such as 2026-01-31T08:00:00Z, or a day such as 2026-01-31 (UTC).'
 
 /**
- * Returns the schema of a time in milliseconds. A day without a time means its first millisecond for `from`,
- * and its last for `to`. If both fields have the same day, they cover that whole day.
+ * Returns the schema of a time in milliseconds. For `from`, a day without a time means the first millisecond
+ * of this day. For `to`, it means the last millisecond. If both fields have the same day, they cover that
+ * whole day.
  */
 const moment = (time_of_day: string) =>
   z

@@ -57,8 +57,8 @@ export const addCounts = (
 ): void => tx.add(writeCounts, `${now - (now % HOUR)}${SEPARATOR}${organization_id}`, counts)
 
 /**
- * Returns the counts of an organization, or of the instance, from one hour to another, both inclusive (ms).
- * `start` is the beginning of an hour or day. Hours and days without counts are left out.
+ * Returns the counts of an organization or of the instance from one hour to another (ms). Both hours are
+ * included. `start` is the beginning of an hour or day. Hours and days without counts are left out.
  */
 export const readCounts = (
   q: Queries,

@@ -95,7 +95,7 @@ export const eventsBefore = async (q: Queries, before: number, limit: number): P
     .limit(limit)
 }
 
-/** Removes events and returns how many still existed. */
+/** Removes events. Returns how many of them still existed. */
 export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[]): Promise<number> => {
   const { events } = tx.tables
   tx.changed('events')
@@ -111,7 +111,7 @@ export const eventsAfter = async (q: Queries, seq: number, limit: number): Promi
   return q.select().from(events).where(gt(events.seq, seq)).orderBy(asc(events.seq)).limit(limit)
 }
 
-/** Returns the time of the latest event in milliseconds; undefined when the log is empty. */
+/** Returns the time of the latest event in milliseconds. Returns undefined when the log is empty. */
 export const latestEvent = async (q: Queries): Promise<number | undefined> => {
   const { events } = q.tables
   const [row] = await q

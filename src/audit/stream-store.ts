@@ -5,8 +5,8 @@ import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
- * Every event that is stored from now on gets a `seq` larger than this one. `next.seq` replaces `seq` when
- * all transactions with an id below `next.before` have ended.
+ * Every event that is stored from now on gets a number larger than `seq`. `next.seq` replaces `seq` when all
+ * transactions with an id below `next.before` have ended.
  */
 interface Horizon {
   seq: number
@@ -24,7 +24,7 @@ const horizonOf = ({ caches }: Store): Horizon => {
   return horizon
 }
 
-/** Returns the largest `seq` that is stored, 0 without events. */
+/** Returns the largest `seq` that is stored. Returns 0 when no event is stored. */
 export const lastSeq = async (q: Queries): Promise<number> => {
   const { events } = q.tables
   const [row] = await q
@@ -45,9 +45,9 @@ export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string
 }
 
 /**
- * Returns the id of the last event up to `seq`, or '' without one. A reader compares it with an earlier
- * result for the same `seq`: SQLite gives the `seq` of a removed event to a new one, but never its id.
- * PostgreSQL uses no `seq` again, so the result there is always ''.
+ * Returns the id of the last event up to `seq`. Returns '' when there is no such event. A reader compares the
+ * id with an earlier result for the same `seq`. SQLite may give the `seq` of a removed event to a new event,
+ * but the new event has another id. PostgreSQL uses no `seq` again, so on PostgreSQL the result is always ''.
  */
 export const lastId = async (store: Store, seq: number): Promise<string> => {
   if (store.engine === 'postgres') return ''
@@ -64,8 +64,9 @@ export const lastId = async (store: Store, seq: number): Promise<string> => {
 }
 
 /**
- * Returns the `seq` of the last event that was created before the event with this id; 0 without one. Ids sort
- * by creation. The search passes the newer events, of which a reader has few.
+ * Returns the `seq` of the last event that was created before the event with this id. Returns 0 when there is
+ * no earlier event. Ids sort by creation. The search first passes the newer events, of which a reader has
+ * few.
  */
 export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
   const { events } = q.tables
@@ -113,7 +114,7 @@ export const settledSeq = async (store: Store): Promise<number> => {
 
 /**
  * Returns true when events from before `time` are not settled: a transaction that began before them is still
- * open. On PostgreSQL it may belong to any database of the server.
+ * open. This transaction can belong to any database of the PostgreSQL server.
  */
 export const areEventsHeld = async (q: Queries, time: number): Promise<boolean> => {
   if (q.engine === 'sqlite') return false
@@ -131,8 +132,8 @@ export const areEventsHeld = async (q: Queries, time: number): Promise<boolean> 
 }
 
 /**
- * The moment at which a stream opened. New events are those that were stored later: their `seq` is larger
- * than `last` and is not in `stored`, which begins with its largest entry.
+ * The moment at which a stream opened. An event is new when its `seq` is larger than `last` and is not in
+ * `stored`. The first entry of `stored` is the largest.
  */
 interface Opening {
   readonly last: number
@@ -140,14 +141,14 @@ interface Opening {
 }
 
 /**
- * Maximum number of stored events that are remembered for a stream. A transaction that stays open keeps the
- * settled `seq` back, so the events after that `seq` may be many.
+ * Maximum number of stored events that are remembered for a stream. While a transaction stays open, the
+ * settled `seq` does not increase, so the events after it can be many.
  */
 const REMEMBERED = 10_000
 
 /**
- * Returns this moment as the opening of a stream. On PostgreSQL open transactions may still add events with
- * smaller `seq` than those that are stored, and these events are new, too.
+ * Returns this moment as the opening of a stream. On PostgreSQL an open transaction can still add an event
+ * whose `seq` is smaller than that of a stored event. Such an event is new, too.
  */
 export const openingNow = async (store: Store): Promise<Opening> => {
   const settled = await settledSeq(store)
@@ -172,9 +173,9 @@ export const openingNow = async (store: Store): Promise<Opening> => {
 export const unindexed = (column: AnyColumn) => sql`${column} || ''`
 
 /**
- * Returns the events after `seq` up to `last`, in order, without those of deleted users and organizations.
- * With `wanted`, only events of `wanted.types` are returned and, if `wanted.organization_id` is present, only
- * those of this organization.
+ * Returns the events after `seq` up to `last`, in order. Events of deleted users and organizations are left
+ * out. With `wanted`, only events of `wanted.types` are returned. If `wanted.organization_id` is present, the
+ * events must also belong to this organization.
  */
 export const eventsUpTo = async (
   q: Queries,

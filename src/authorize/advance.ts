@@ -56,8 +56,8 @@ export const advance = async (
   logins?: readonly BrowserLogin[],
 ): Promise<Response> => {
   const { flow, next } = await settle(context, browser, opened, logins)
-  // Until the user consents, the redirect URI of a dynamic client may be an attacker's, so the error is a
-  // page. `refuseDynamic` in authorize.ts does the same for a refused request.
+  // Until the user consents, the redirect URI of a dynamic client may be an attacker's. The server therefore
+  // shows the error on a page. `refuseDynamic` in authorize.ts does the same for a refused request.
   if (next.step === 'refuse' && flow.client && isDynamic(flow.client)) throw new PageError('bad_request', 400)
   if (next.step === 'refuse') return refuseAuthorization(context, browser.call, flow, next.error)
   if (next.step === 'issue') return issue(context, browser, flow, next.login)

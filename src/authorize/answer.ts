@@ -28,8 +28,8 @@ export const answerClient = (
   { request, client, organization }: Addressee,
   parameters: Record<string, string>,
 ): Response => {
-  // Uses the redirect URI of the request, not the registered one: a native application listens on any port
-  // (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
+  // Uses the redirect URI of the request instead of the registered one, because a native application listens
+  // on any port (https://www.rfc-editor.org/rfc/rfc8252#section-7.3).
   const { redirect_uri, state, response_mode } = request
   const all = { ...parameters, state, iss: context.config.url }
   if (response_mode === 'form_post') {

@@ -7,7 +7,9 @@ import { advance, decide, isStale } from './advance.ts'
 import { attributesPage, findMissing } from './attributes-page.ts'
 import { chooseLogin, openStep } from './flow.ts'
 
-/** Stores required attributes. This needs no permission, because the organization asks for them. */
+/**
+ * Stores required attributes. The user needs no permission, because the organization asks for the attributes.
+ */
 export const postAttributes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

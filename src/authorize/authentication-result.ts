@@ -153,8 +153,9 @@ const completeAuthentication = async (
 }
 
 /**
- * Records that someone has proven the first factor of a login that needs another one. Otherwise a stolen
- * password could be tried without a trace. The event has no actor, because the user is not authenticated yet.
+ * Records that someone has proven the first factor of a login that needs a second factor. Without this event,
+ * a stolen password could be tried without a trace. The event has no actor, because the user is not
+ * authenticated yet.
  */
 const recordFirstFactor = (
   context: Context,
@@ -171,7 +172,7 @@ const recordFirstFactor = (
 
 /**
  * True when the account is linked to the user and its provider is enabled. A login may wait for the second
- * factor for half an hour. In this time the user may unlink the account, or an administrator disable the
+ * factor for half an hour. In this time the user may unlink the account, or an administrator may disable the
  * provider.
  */
 const isWayIn = async (
@@ -184,8 +185,8 @@ const isWayIn = async (
   )
 
 /**
- * Continues after the user of this step has proven another factor: starts the login, or raises the existing
- * one to the new level.
+ * Continues after the user of this step has proven another factor. Starts the login, or raises the existing
+ * login to the new level.
  */
 export const completeWithFactor = async (
   context: Context,
@@ -254,6 +255,6 @@ export const applyResult = async (
   const answer = await show(browser, { ...flow, pending: { ...pending, ...chosen } }).catch(error =>
     errorPage(context, call, error),
   )
-  // The new cookie is sent even when the next step fails, because the old one no longer works.
+  // The new cookie is sent even when the next step fails, because the old cookie no longer works.
   return withCookies(answer, login ? [login.cookie, ...cookies] : [])
 }
