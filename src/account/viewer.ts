@@ -201,10 +201,10 @@ interface FreshForm {
 const MAX_INTENT = 4_096
 
 /**
- * Like {@link openForm}, for a form that requires a recent authentication. If there is none, the function
- * returns the page that asks for an authentication. After the authentication the form is handled if no `back`
- * is given and the form has at most `MAX_INTENT` characters. Otherwise the user goes to `back`. If no `back`
- * is given, the user goes to the page of the form.
+ * Like {@link openForm}, for a form that requires a recent authentication. If the login does not suffice
+ * (`provesChange`), the function returns the page that asks for another authentication. Afterwards the form
+ * is handled if no `back` is given and the form has at most `MAX_INTENT` characters. Otherwise the user goes
+ * to `back`. If no `back` is given, the user goes to the page of the form.
  */
 export const openFreshForm = async (
   context: Context,

@@ -120,7 +120,7 @@ const readTarget = async (context: Context, call: Call, sources: readonly string
   throw await refuse(reason, { client_id, redirect_uri, client })
 }
 
-/** Returns the result of `parse`; undefined when the value is invalid. */
+/** Returns the result of `parse`. Returns undefined when the value is invalid. */
 const read = <T>(parse: () => T): T | undefined => {
   try {
     return parse()
@@ -137,10 +137,10 @@ const hintedUser = async (context: Context, client_id: string, hint: string): Pr
 }
 
 /**
- * Runs `body` and sends its errors to the client, server errors included. Three kinds of errors are thrown
- * instead and become pages: a PageError, a spent budget, and each error of a dynamic client. A redirect
- * cannot carry the 429 and `Retry-After` of a spent budget. The redirect URI of a dynamic client may be an
- * attacker's. https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+ * Runs `body` and sends its errors, including server errors, to the client. Three kinds of errors become
+ * pages instead: a PageError, a spent budget, and each error of a dynamic client. A redirect cannot carry the
+ * 429 and `Retry-After` of a spent budget. The redirect URI of a dynamic client may be an attacker's.
+ * https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
  */
 const redirectingErrors = async (
   context: Context,

@@ -21,8 +21,8 @@ export const postChangePassword =
     const { organization_id, user_id } = next.login
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
     if (!user) throw new PageError('expired', 400)
-    // Asks for the current password unless the user has authenticated in this flow: a stranger at a signed-in
-    // browser must not set a password.
+    // Asks for the current password if the user has not authenticated in this flow, because a stranger at a
+    // signed-in browser must not set a password.
     const person = { user, ask_current: !isProven(flow), client_info: call }
     const { password_hash, retry } = await chooseNewPassword(context, flow.organization, form, person)
     if (retry) return changePasswordPage(context, browser, flow, next.login, retry)

@@ -34,8 +34,8 @@ const consentClient = async (context: Context, { request, client, organization }
 
 /**
  * Asks the person to approve or deny the requested scopes that this person can grant. `isConsentDue`
- * (protocol/oauth/next-step.ts) decides when. At a step-up the list includes scopes that were granted before,
- * because the token has all of them.
+ * (protocol/oauth/next-step.ts) decides when the page is shown. At a step-up the list includes scopes that
+ * were granted before, because the token contains these scopes too.
  */
 export const consentPage = async (
   context: Context,

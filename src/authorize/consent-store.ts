@@ -5,8 +5,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /**
  * Adds the scopes to the user's consent to the client, so that the user is asked about each scope once. A
- * consent from before `since` (ms) is replaced. The new consent counts even if `since` is in the future,
- * because it was stored before the clock was set back.
+ * consent from before `since` (ms) is replaced. The new consent counts even if `since` is in the future. Such
+ * a `since` was stored before the clock was set back.
  */
 export const grantConsent = async (
   tx: Transaction,

@@ -11,8 +11,8 @@ import { refuseRequest } from './refused-request.ts'
 
 /**
  * Returns the flow with its client as the metadata document describes it. The document is read only after the
- * login, so that a request without a login causes no outbound call. Returns a flow of another client, and one
- * whose document has been read, as it is.
+ * login, so that a request without a login causes no outbound call. Returns the same flow when the client has
+ * no document, or when the document has been read already.
  *
  * @throws PageError when the document cannot be used, or lacks the redirect URI; AppError 429 or 503 when too
  * many documents are being read

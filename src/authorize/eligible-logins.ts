@@ -163,8 +163,9 @@ const OFFER_AGAIN = 30 * DAY
 /**
  * True when server and browser support passkeys, and a passkey may be offered to the user. The user must have
  * typed a password, and must have proven the second factor if there is one. The user must have no passkey,
- * must be allowed to add a factor, and must not have declined the offer lately. False in flows that confirm
- * the user or add a factor. False in development mode, so that tests see the same pages in every browser.
+ * must be allowed to add a factor, and must not have declined the offer lately. The result is false in flows
+ * that confirm the user or add a factor. It is also false in development mode, so that tests see the same
+ * pages in every browser.
  */
 const isOfferDue = (
   { config, store, clock, loginPage }: Context,
@@ -227,9 +228,10 @@ export const owedBy = (
   })
 
 /**
- * Returns the days for which this browser may be remembered in this flow. Undefined when the organization
- * remembers no browsers, and for requests that always need the second factor: those that ask for a permission
- * beyond `profile:*`, those that change the account, and those of the console.
+ * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
+ * organization remembers no browsers. Also returns undefined for requests that always need the second factor:
+ * requests for a permission beyond `profile:*`, requests that change the account, and requests of the
+ * console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =
@@ -269,9 +271,9 @@ export const rememberedIn = (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns the user of a proven first factor as a list of one. The list is empty if, since the proof, the
- * password or the recovery codes were replaced, the logins of the user were ended, or the user was disabled
- * or deleted.
+ * Returns a list with the user of a proven first factor. The list is empty in three cases: the password or
+ * the recovery codes were replaced after the proof, the logins of the user were ended after the proof, or the
+ * user is disabled or deleted.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)
@@ -287,7 +289,8 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   return [{ subject, factors: (await listFactors(q, user.id)).map(({ type }) => type) }]
 }
 
-// In any login a temporary password must be replaced; an expired one only in a login with that password.
+// A temporary password must be replaced in every login. An expired password must be replaced only in a login
+// with this password.
 const mustChangePassword = (
   { clock }: Context,
   organization: Organization,

@@ -21,7 +21,7 @@ const PATH = '/oauth/email-code'
 /** RFC 8176 has no value for a code by mail; it is a one-time password (`otp`). */
 const EMAIL_CODE = { acr: '1', amr: ['otp'] }
 
-/** Renders the page that asks for a name or, after a code was requested, for the code. */
+/** Renders the page that asks for a name. After a code was requested, the page asks for the code instead. */
 const page = (
   context: Context,
   browser: BrowserSession,
@@ -71,8 +71,8 @@ const leadElsewhere = async (
 }
 
 /**
- * Shows the form for a code. The link in the mail leads here. Another browser gets an error, because the code
- * belongs to the browser that asked for it.
+ * Shows the form for a code. The link in the mail leads to this form. Another browser gets an error, because
+ * the code belongs to the browser that asked for it.
  */
 export const getEmailCode =
   (context: Context) =>
@@ -153,8 +153,8 @@ const sendCode = async (
 const originFrom = ({ user_agent, ip_address, time_zone }: Call) => ({ user_agent, ip_address, time_zone })
 
 /**
- * Signs in with the code, which counts as one factor. Wrong codes use up the same attempts as wrong
- * passwords, so that a guesser gets no more attempts by guessing at both.
+ * Signs in with the code, which counts as one factor. Wrong codes and wrong passwords use up the same
+ * attempts, so that guessing both gives nobody more attempts.
  */
 const enterCode = async (
   context: Context,

@@ -21,8 +21,8 @@ import { consumeRound, findPending } from './store.ts'
 
 /**
  * Handles the form that adds a factor: the first `code` of an authenticator app, or the `credential` of a new
- * passkey. The factor gets the name of its maker, or else of its kind; users can rename it on the security
- * page. The login counts the new factor as proven.
+ * passkey. The factor is named after its maker. If the maker is unknown, it is named after its kind. Users
+ * can rename it on the security page. The login counts the new factor as proven.
  */
 export const postEnrol =
   (context: Context) =>
@@ -71,7 +71,8 @@ export const postEnrol =
         const kind = translator(call.locale)(`enrol.kind.${factor.type}`)
         const taken = factors.map(({ name }) => name)
         await addFactor(context, tx, user, { ...factor, name: freeName(factor.name ?? kind, taken) }, by)
-        // Only a user without recovery codes gets some: new codes would replace the saved ones.
+        // Only a user without recovery codes gets new codes, because they would replace the codes that a user
+        // has saved.
         const hasCodes = (await countRecoveryCodes(tx, user.id)) > 0
         codes = hasCodes ? undefined : await issueRecoveryCodes(context, tx, user.id)
         const acr = acrOf(Math.max(levelWith(factor.type), levelOf(login.acr)))

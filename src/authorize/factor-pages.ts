@@ -25,8 +25,8 @@ export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(
 
 /**
  * Returns the methods with which the user can reach the level that the login needs. A recovery code is
- * accepted where an authenticator app would reach that level. If only a passkey reaches the level, a recovery
- * code is accepted where {@link mayRecover} returns true.
+ * accepted if an authenticator app would reach that level. If only a passkey reaches the level, a recovery
+ * code is accepted if {@link mayRecover} returns true.
  */
 const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[] => {
   const methods: Method[] = (['passkey', 'totp'] as const).filter(
@@ -47,7 +47,8 @@ export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefin
 }
 
 /**
- * Renders the second-factor page. `using` is the method to show, from the posted form or else from the query.
+ * Renders the second-factor page. `using` is the method to show. It comes from the posted form. If no form
+ * was posted, it comes from the query.
  */
 export const secondFactorPage = async (
   context: Context,
@@ -101,8 +102,9 @@ export const secretFor = (context: Context, flow: StoredFlow, { user_id }: Brows
   offerSecret(context, `${roundOf(flow)}\0${user_id}`)
 
 /**
- * Renders the enrolment page: the choice of a kind of factor if there are several, then its setup. `using` is
- * the kind to set up, from the posted form or else from the query.
+ * Renders the enrolment page. If there are several kinds of factor, the user first chooses one of them.
+ * `using` is the kind to set up. It comes from the posted form. If no form was posted, it comes from the
+ * query.
  */
 export const enrolPage = async (
   context: Context,

@@ -171,7 +171,7 @@ const startOf = (handle: string): { retry_url?: string } => {
   return own ? { retry_url: own[1] ? `/account?organization=${own[1]}` : '/account' } : {}
 }
 
-/** Generates the handle of a request; for a flow without a client it matches {@link ownHandle}. */
+/** Generates the handle of a request. The handle of a flow without a client matches {@link ownHandle}. */
 export const newHandle = ({ client, organization, request }: Flow): string => {
   if (client) return newSecret()
   return request.any_organization ? `own-${newSecret()}` : `own-${organization.slug}-${newSecret()}`
@@ -211,8 +211,8 @@ export const storeFlow = async (
 /**
  * Returns the stored flow of a handle (O-29).
  *
- * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired; the errors
- * of {@link flowOf}
+ * @throws PageError 400 `expired` when the flow was not stored for this browser, or has expired
+ * @throws the errors of {@link flowOf}
  */
 export const findFlow = async (
   context: Context,

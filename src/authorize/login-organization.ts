@@ -19,17 +19,17 @@ export const typedSlug = ({ request }: Flow, form: ReadonlyMap<string, string>):
   (request.any_organization && form.get('organization')?.trim().toLowerCase()) || undefined
 
 /**
- * Returns a name that no user has, for a typed organization that does not exist. The work and the answer are
- * then those of a wrong password, so that nobody learns which organizations exist. User names contain no
- * backslash.
+ * Returns a name that no user has, for a typed organization that does not exist. The server then does the
+ * same work and gives the same answer as for a wrong password, so that nobody learns which organizations
+ * exist. User names contain no backslash.
  */
 export const nobody = (slug = '', username: string): string => `${slug}\\${username}`
 
 /**
  * Returns the organization that owns the login domain of the address. People know their address, but not the
- * slug of their organization, and users of several organizations may have the same address. Undefined when
- * the request lacks `any_organization`, no organization owns the domain, or the organization of the request
- * owns it.
+ * slug of their organization, and users of several organizations may have the same address. Returns undefined
+ * when the request lacks `any_organization`, when no organization owns the domain, or when the organization
+ * of the request owns it.
  */
 export const homeOf = async (
   { store }: Context,

@@ -12,8 +12,8 @@ import { confirmingUser, loginPage } from './step-pages.ts'
 
 /**
  * Handles the login form: `username`, `password`, `csrf_token`, and `organization` (slug) if a user of any
- * organization may answer the request. One form has all of them, because password managers fill in one form.
- * An unknown slug gets the answer of a wrong password, after the same work, so that nobody learns which
+ * organization may answer the request. One form has all these fields, because password managers fill in one
+ * form. An unknown slug gets the answer of a wrong password, after the same work, so that nobody learns which
  * organizations exist.
  */
 export const postLogin =

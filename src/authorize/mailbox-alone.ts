@@ -6,7 +6,7 @@ import type { Next } from './due-step.ts'
 import { type BrowserLogin, isFirstFactor, type StepUser } from './eligible-logins.ts'
 import type { Flow } from './flow.ts'
 
-/** Returns the ways in which the user of a login can sign in; none when the user was deleted. */
+/** Returns the ways in which the user of a login can sign in. Returns no ways when the user was deleted. */
 export const waysInOf = ({ store }: Context, { organization }: Flow, login: StepUser): Promise<WayIn[]> =>
   store.read(async q => {
     const user = await findUser(q, organization.id, login.user_id)
@@ -14,8 +14,9 @@ export const waysInOf = ({ store }: Context, { organization }: Flow, login: Step
   })
 
 /**
- * True when a factor is due and only a code by mail has proven the user, who has another way to sign in. The
- * user must prove that way first: with the mailbox alone a thief could add a factor and keep the owner out.
+ * True when three things are true: the user has to add a factor, only a code by mail has proven the user, and
+ * the user has another way to sign in. The user must prove that way first, because with the mailbox alone a
+ * thief could add a factor and keep the owner out.
  */
 const isMailboxAlone = async (context: Context, flow: Flow, login: BrowserLogin): Promise<boolean> => {
   const { user_id, acr, enrol_due } = login
@@ -25,9 +26,9 @@ const isMailboxAlone = async (context: Context, flow: Flow, login: BrowserLogin)
 }
 
 /**
- * Returns the login of the due step, if {@link isMailboxAlone} is true for it. The user confirms who they are
- * before they choose a new password: that password is stored together with the factor, and until then the
- * confirmation would ask for the old one.
+ * Returns the login of the due step if {@link isMailboxAlone} is true for this login. The user confirms who
+ * they are before they choose a new password. The new password is stored only when the factor is stored, so a
+ * later confirmation would still ask for the old password.
  */
 export const provenByMailbox = async (
   context: Context,

@@ -45,7 +45,7 @@ export const postPasskey =
       amr,
       confirm: async tx => {
         // If two copies of the form arrive at the same time, `consumeRound` refuses the second one. Without
-        // this refusal, `usePasskey` could take it for a copied passkey.
+        // this refusal, `usePasskey` could report that the passkey was copied.
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const use = await usePasskey(tx, {
           id: passkey.id,
@@ -69,8 +69,8 @@ class CopiedPasskey extends Error {
 }
 
 /**
- * Returns the milliseconds for which this network has to wait; 0 if a user of the organization has signed in
- * with this browser before.
+ * Returns the milliseconds for which this network has to wait. Returns 0 if a user of the organization has
+ * signed in with this browser before.
  */
 const waitOf = (context: Context, call: Call, organization_id: OrganizationId): Promise<number> =>
   context.store.read(async q => {

@@ -15,7 +15,7 @@ import { confirmingUser, openStepPage, type Retry, show } from './step-pages.ts'
 /** RFC 8176 has no value for recovery codes; they are one-time passwords (`otp`). */
 const RECOVERY_CODE = { acr: '1', amr: ['otp'] }
 
-/** Stands in for an unknown user, so that the work is the same as for a known one. */
+/** Stands in for an unknown user, so that the work is the same as for a known user. */
 const NOBODY = { id: 'usr_', password_hash: null } as const
 
 /**

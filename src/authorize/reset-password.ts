@@ -48,8 +48,9 @@ export const getResetPassword =
 /**
  * Sends a reset link by mail. The job that sends the mail decides later whether a link is sent. Answer and
  * work are the same for unknown users and organizations, so a stranger cannot find out who has an account.
- * The link is for a user of the typed organization. If none was typed, the organization that owns the login
- * domain of the address is used, or else the organization of the request.
+ * The link is for a user of the typed organization. If no organization was typed, the organization that owns
+ * the login domain of the address is used. If no organization owns the domain, the organization of the
+ * request is used.
  */
 export const postResetPassword =
   (context: Context) =>

@@ -19,7 +19,7 @@ import { consumeRound, findPending } from './store.ts'
 
 /**
  * Handles the second factor: `code`, `recovery_code` or `credential` (the passkey's assertion as JSON).
- * `requiredFactor` (protocol/oidc/acr.ts) decides whether a login needs one.
+ * `requiredFactor` (protocol/oidc/acr.ts) decides whether a login needs a second factor.
  */
 export const postSecondFactor =
   (context: Context) =>

@@ -84,9 +84,10 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
 })
 
 /**
- * Returns the user who has to confirm their identity: for a change of the account (`confirm`), or before a
- * factor is added after a code by mail. Undefined for other requests, when the user's login has ended, or
- * when the user has no password, passkey or linked provider. The login page then also offers a code by mail.
+ * Returns the user who has to confirm their identity. This happens before a change of the account
+ * (`confirm`), and before a factor is added after a code by mail. Returns undefined for other requests and
+ * when the user's login has ended. Also returns undefined when the user has no password, passkey or linked
+ * provider. The login page then also offers a code by mail.
  */
 export const confirmingUser = async (
   context: Context,

@@ -23,8 +23,9 @@ export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   /** True after the user has asked to choose among the logins of this browser. */
   readonly choose?: boolean
   /**
-   * True after the user has typed an address that led to the login page of another organization: no login of
-   * this browser answers the request. Unlike `prompt=login`, it demands no new authentication at a provider.
+   * True after the user has typed an address that led to the login page of another organization. No login of
+   * this browser answers such a request. Unlike `prompt=login`, this field demands no new authentication at a
+   * provider.
    */
   readonly another?: boolean | undefined
   /** The name or address for which the user has requested a code by mail, as typed. */
@@ -73,12 +74,11 @@ export type FirstFactorProof = NonNullable<Pending['proof']>
 /** The login or first factor that a flow has chosen. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
-/** Stores a new pending request. */
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
 
-/** Stores the choice of a flow; true when the request was still pending. */
+/** Stores the choice of a flow. Returns true when the request was still pending. */
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,
@@ -147,7 +147,7 @@ export const consumeRound = async (
   return rows.length > 0
 }
 
-/** Ends a request; true for exactly one caller, which then issues the code or the refusal. */
+/** Ends a request. Returns true for exactly one caller. This caller issues the code or the refusal. */
 export const consumePending = async (tx: Transaction, request_hash: SecretHash): Promise<boolean> => {
   const { authorization_requests: t } = tx.tables
   const rows = await tx.delete(t).where(eq(t.request_hash, request_hash)).returning({ hash: t.request_hash })
@@ -173,7 +173,10 @@ export const insertStoredPost = async (
   await tx.insert(t).values(row).onConflictDoUpdate({ target: t.handle_hash, set: row })
 }
 
-/** Deletes the stored POST and returns its body; undefined when it was used or has expired. */
+/**
+ * Deletes the stored POST and returns its body. Returns undefined when the POST was used before or has
+ * expired.
+ */
 export const consumeStoredPost = async (
   tx: Transaction,
   key: { handle_hash: SecretHash; kind: string; now: number },

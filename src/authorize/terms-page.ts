@@ -7,8 +7,8 @@ import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'
 
 /**
- * Asks the user to accept the terms of the organization. `isRefused` is true after a form whose box was not
- * ticked.
+ * Asks the user to accept the terms of the organization. `isRefused` is true when the user has sent the form
+ * without a tick in the box.
  */
 export const termsPage = async (
   context: Context,

@@ -9,9 +9,9 @@ import { print } from './print.ts'
 import { stage, sum } from './progress.ts'
 
 /**
- * Reads the whole database. If it is consistent, opens the signing keys and the stored secrets, and checks
- * the events. In a damaged database these checks would only report the same damage again. A server may run
- * meanwhile.
+ * Reads the whole database. If the database is consistent, the command opens the signing keys and the stored
+ * secrets, and checks the events. In a damaged database these checks would only report the same damage again.
+ * A server may run meanwhile.
  *
  * @throws Error when damage is found, after all findings are printed
  */

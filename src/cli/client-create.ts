@@ -19,7 +19,7 @@ interface Options extends UserOptions {
   json?: boolean
 }
 
-/** The argument or option that sets each field. Messages name it instead of the field. */
+/** The argument or option that sets each field. Messages name the argument or option instead of the field. */
 const optionOf: Record<string, string> = {
   client_id: 'name',
   redirect_uris: '--redirect',

@@ -11,8 +11,8 @@ interface ClientListOptions extends ListOptions {
 }
 
 /**
- * Prints the applications that administrators registered, or with `dynamic` the dynamic clients, oldest
- * first.
+ * Prints the applications that administrators registered, oldest first. With `dynamic` the command prints the
+ * dynamic clients instead.
  */
 export const clientList = (options: ClientListOptions): Promise<void> =>
   withInstance(options, async context => {

@@ -103,8 +103,8 @@ export const startWith = async (
 }
 
 /**
- * Returns the seed of `--seed` or of the setting `seed_file`; undefined when neither is set. The default seed
- * then applies.
+ * Returns the seed of `--seed` or of the setting `seed_file`. Returns undefined when neither is set. The
+ * default seed then applies.
  */
 const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   const seed_file = seedFileOf(options)
@@ -120,7 +120,7 @@ const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
 const seedFileOf = (options: DevOptions): string | undefined =>
   options.seed ?? loadConfig(process.env, options.config).config.seed_file
 
-/** Returns the port of the server plus one. For 0 and 65535 it returns 0, which means any free port. */
+/** Returns the port of the server plus one. For 0 and 65535 the result is 0, which means any free port. */
 const mcpPortOf = (text = '8080'): number => {
   const port = portOf(text)
   return port === 0 || port === 65_535 ? 0 : port + 1

@@ -21,8 +21,8 @@ export const ABOUT_ALL = ['completion', 'man']
 const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
- * Returns the call of a one-word command with plain options; `exec` also takes a command after `--`. Returns
- * undefined for all other calls and for calls with mistakes; commander then parses the call. Loading
+ * Returns the call of a one-word command with plain options. `exec` also takes a command after `--`. Returns
+ * undefined for all other calls and for calls with mistakes. Commander then parses the call. Loading
  * commander takes 2 ms of CPU time, which is half of the CPU time of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {
@@ -49,7 +49,10 @@ export const directCall = ([name = '', ...args]: readonly string[]): CommandCall
 const takes = ({ arguments: all = [] }: CommandRow, operands: string[]): boolean =>
   operands.length === 0 ? all.length === 0 : all.length === 1 && /^<.*\.\.\.>$/.test(all[0]?.[0] ?? '')
 
-/** Returns the values of the options; undefined when the command needs the parser or an option is wrong. */
+/**
+ * Returns the values of the options. Returns undefined when the command needs the parser or an option is
+ * wrong.
+ */
 const optionsOf = ({ options: rows = [] }: CommandRow, args: string[]): Options | undefined => {
   const takesValue = new Map<string, boolean>()
   const values: Options = {}

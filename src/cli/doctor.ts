@@ -37,7 +37,7 @@ const UNTRUSTED = /CERT|ISSUER|SIGNATURE|ALTNAME/
  */
 const version: Check = async ({ config, withStore }) => {
   if (!hasDatabase(config)) return ok(VERSION_LINE)
-  // Throws for a schema that is older or newer than this executable.
+  // `withStore` throws for a schema that is older or newer than this executable.
   await withStore(async () => {})
   const started = readLastStart(config.data_dir)?.version
   return started === undefined || started === VERSION_LINE

@@ -1,7 +1,7 @@
 /**
  * Exit codes with their meanings. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h. A service manager
- * tries again after 75, but not after 2 and 78, because a restart changes nothing there. `StorageError` and
- * `ConfigError` decide which failure gets which code.
+ * tries again after 75, but not after 2 and 78, because a restart does not mend these failures.
+ * `StorageError` and `ConfigError` decide which failure gets which code.
  */
 export const exitCodes: [code: string, meaning: string][] = [
   ['0', 'done'],

@@ -2,8 +2,8 @@ import { ConfigError } from '#src/config.ts'
 import { loadServerConfig } from './last-start.ts'
 
 /**
- * Requests /readyz of the server on this machine, or of `url`. Container images without curl use it as their
- * health check.
+ * Requests /readyz of the server on this machine, or of `url`. Container images without curl use this command
+ * as their health check.
  *
  * @throws Error when the server is not ready or does not answer
  */

@@ -51,9 +51,9 @@ export const openMasterKey = (config: Config, make = false): MasterKey => {
 }
 
 /**
- * Creates a master key file atomically and syncs it to the disk; keeps an existing file.
- * In the data directory the file gets the owner of that directory. Elsewhere it belongs to the user who makes
- * it, because the owner of another folder must not get the key.
+ * Creates a master key file atomically and syncs it to the disk. An existing file is kept. In the data
+ * directory the file gets the owner of that directory. Elsewhere it belongs to the user who makes it, because
+ * the owner of another folder must not get the key.
  *
  * @throws StorageError when the file cannot be written
  */
@@ -91,7 +91,7 @@ export const readMasterKey = (file: string): MasterKey => {
 }
 
 /**
- * Returns the master keys to try. There are two only while `gatehouse keys rekey` runs or after it was
+ * Returns the master keys to try. There are two keys only while `gatehouse keys rekey` runs or after it was
  * interrupted.
  */
 const candidates = (config: Config, make = false): MasterKey[] => {
@@ -157,8 +157,8 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 }
 
 /**
- * Copies a key in the data directory. The owner of the directory gets the copy only if the key belongs to the
- * owner already: `file` may be a link to a key of another user.
+ * Copies a key in the data directory. The owner of the directory gets the copy only if this owner has the key
+ * already, because `file` may be a link to a key of another user.
  */
 const copyKey = (file: string, copy: string): void => {
   const opened = openSync(file, 'r')
@@ -172,8 +172,8 @@ const copyKey = (file: string, copy: string): void => {
 
 /**
  * Puts the new master key in the place of the old one. The old key stays under another name, because the
- * backups that were made before the change need it. Returns the path of the old key; undefined when another
- * process finishes the change.
+ * backups that were made before the change need it. Returns the path of the old key. Returns undefined when
+ * another process finishes the change.
  */
 export const finishChange = ({ data_dir }: Config): string | undefined => {
   const file = join(data_dir, MASTER_KEY_FILE)

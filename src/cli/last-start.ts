@@ -34,7 +34,7 @@ export const rememberStart = (config: Config, port: number, version = VERSION_LI
   } catch {}
 }
 
-/** Returns the data that {@link rememberStart} has stored; undefined when nothing is stored. */
+/** Returns the data that {@link rememberStart} has stored. Returns undefined when nothing is stored. */
 export const readLastStart = (data_dir: string): LastStart | undefined => {
   try {
     const { url, local_url, version } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))

@@ -7,8 +7,8 @@ const PAGE = 100
 const WIDTH = 16
 
 /**
- * Prints all rows of a list page by page: as one JSON object per line with `json`, otherwise in columns with
- * a title line.
+ * Prints all rows of a list page by page. With `json` each row is one JSON object on a line. Otherwise the
+ * rows are in columns below a line with titles.
  */
 export const printList = async <Row>(list: {
   json: boolean | undefined

@@ -12,9 +12,12 @@ const LONGEST_WAIT = 200
 interface LogOutput {
   /** Starts to write the text, after the texts that earlier calls could not write. */
   write(text: string): void
-  /** Writes what waits, before it returns. */
+  /** Writes all waiting texts before it returns. */
   flush(): void
-  /** Resolves when everything is written, or after `LONGEST_WAIT`. The rest is lost then. */
+  /**
+   * Resolves when everything is written, or after `LONGEST_WAIT`. Texts that are not written by then are
+   * lost.
+   */
   close(): Promise<void>
 }
 
