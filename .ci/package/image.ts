@@ -6,8 +6,8 @@ import { names } from './names.ts'
 import { lay, tar } from './pack.ts'
 
 /**
- * Libraries that `ldd` lists for the runtime, and those that glibc loads to look up host names. All are in
- * Debian's libc6.
+ * Libraries that `ldd` lists for the runtime, and libraries that glibc loads to look up host names. Debian's
+ * libc6 contains all of them.
  */
 const LIBRARIES = [
   'libc.so.6',
@@ -43,7 +43,7 @@ const libc = async (build: Build, architecture: string): Promise<{ folder: strin
     'Dir::State': `${state}/state`,
     'Dir::State::status': `${state}/status`,
     'Dir::Cache': `${state}/cache`,
-    // Only Debian's own repositories are used, even if this machine also uses those of third parties.
+    // Only Debian's own repositories are used, even if this machine also uses repositories of third parties.
     'Dir::Etc::SourceList': '/etc/apt/sources.list.d/debian.sources',
     'Dir::Etc::SourceParts': '/dev/null',
     'APT::Architecture': architecture,

@@ -8,7 +8,7 @@ export interface Target {
   /** https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ */
   wheel: string
   /**
-   * Name of the architecture in Debian and in container images; undefined for platforms that have no Debian
+   * Name of the architecture in Debian and in container images. Undefined for platforms that have no Debian
    * package and no image.
    */
   debian?: string

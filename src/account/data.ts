@@ -97,8 +97,8 @@ const fileOf = (data: Record<string, unknown>, events: readonly string[]): strin
 /**
  * Downloads the data stored about the user. The file contains all attributes, even those that the user does
  * not see on a page. It lacks secrets that would allow a login, and has only the latest 10,000 events and the
- * newest 100 active sessions. The form requires a recent authentication: a stranger at a signed-in browser
- * must not get the data.
+ * newest 100 active sessions. The form requires a recent authentication, because a stranger at a signed-in
+ * browser must not get the data.
  */
 export const postDownload =
   (context: Context) =>

@@ -43,9 +43,7 @@ import { flowAfter, providersFor, toProvider } from './invitation-flows.ts'
 import { newUserErrors, newUserOf, valuesOf } from './new-user.ts'
 import { openInvitation } from './refused-invitation.ts'
 
-/**
- * An invitation as a page shows it. A new user's id is chosen in advance, because a passkey contains the id.
- */
+/** An invitation as a page shows it. A new user's id is chosen in advance, because a passkey contains it. */
 interface Opened extends Found {
   token: string
   link_hash: SecretHash
@@ -176,10 +174,7 @@ const errorsOf = async (
   return errors
 }
 
-/**
- * Handles the form with the person's fields and the form with a credential. The form with a credential
- * creates the user.
- */
+/** Handles the form with the person's fields. Also handles the form with a credential: it makes the user. */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -256,8 +251,7 @@ const accept = async (
     // Records the first login even if the user still has to prove a second factor. Before the first login is
     // recorded, an account at a provider can be linked by the unverified address alone, without the password.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page has already offered a passkey if the server supports passkeys. The next login does not offer
-    // it again.
+    // The page offered a passkey if the server supports passkeys. The next login does not offer it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

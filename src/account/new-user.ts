@@ -6,7 +6,7 @@ import type { NewUserErrors, NewUserFields } from '#src/pages/data.ts'
 
 const fields = ['username', 'email', 'first_name', 'last_name'] as const satisfies (keyof NewUserFields)[]
 
-/** Reads the fields of a new user from a form; an absent field is empty. */
+/** Reads the fields of a new user from a form. An absent field becomes an empty text. */
 export const newUserOf = (form: ReadonlyMap<string, string>): NewUserFields => ({
   username: form.get('username') ?? '',
   email: form.get('email') ?? '',

@@ -5,7 +5,7 @@ import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { AccountPage } from '#src/pages/data.ts'
 import type { Viewer } from './viewer.ts'
 
-/** The permission that each step needs; a user without it does not see the step. */
+/** The permission that each step needs. A user without this permission does not see the step. */
 const needed = [
   ['client', 'clients:create'],
   ['user', 'users:create'],

@@ -18,7 +18,7 @@ import { openFreshForm, ownPath, permit, requireViewer, type Viewer } from './vi
 
 const PAGE = '/account/profile'
 
-/** Fields of the form. The user name is not among them: an administrator changes it. */
+/** Fields of the form. The user name is not among them, because only an administrator changes it. */
 const fields = ['first_name', 'last_name', 'email'] as const
 type Values = Pick<UserRow, (typeof fields)[number]>
 type Errors = NonNullable<AccountProfilePage['errors']>
@@ -30,7 +30,7 @@ interface Refused {
   seconds?: number
 }
 
-/** Renders the profile page. If a form was refused, the page shows its values and errors. */
+/** Renders the profile page. If a form was refused, the page shows the values and errors of this form. */
 export const profilePage = (
   context: Context,
   call: Call,

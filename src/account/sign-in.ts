@@ -36,8 +36,8 @@ interface LinkUser {
 }
 
 /**
- * Returns the user of a link. A user who was disabled or deleted meanwhile gets the page of an unknown link,
- * which reveals nothing about the account.
+ * Returns the user of a link. A user who was disabled or deleted after the link was made gets the page of an
+ * unknown link, which reveals nothing about the account.
  *
  * @throws PageError 410 `link`
  */

@@ -173,7 +173,7 @@ export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | u
   return { rows, next: last && [last.timestamp, last.seq] }
 }
 
-/** Returns the names of clients by `client_id`, and the logos of those that an administrator registered. */
+/** Returns the names of clients by `client_id`, and the logos of clients that an administrator registered. */
 export const clientLooks = async (
   q: Queries,
   client_ids: string[],

@@ -22,7 +22,7 @@ const SIGN_IN = `${PAGE}/sign-in`
 interface LinkUser {
   user: UserRow
   organization: Organization
-  /** True when the link is for the pending address, which replaces the current one. */
+  /** True when the link confirms the pending address. The pending address then replaces the current one. */
   is_pending: boolean
 }
 
@@ -99,8 +99,8 @@ export const getVerifyEmail =
   }
 
 /**
- * Signs the user in and returns to the link. Meanwhile a cookie contains the link's token, because a stored
- * request must not contain a secret.
+ * Signs the user in and returns to the link. During the login a cookie contains the link's token, because a
+ * stored request must not contain a secret.
  */
 export const getConfirmSignIn =
   (context: Context) =>

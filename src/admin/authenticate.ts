@@ -61,8 +61,7 @@ const isFreshCaller = async (
 }
 
 /**
- * Splits the caller's permissions into those that the token's scopes name (`permissions`) and the others
- * (`withheld`).
+ * Splits the caller's permissions in two: `permissions` are named by the token's scopes, `withheld` are not.
  */
 const rights = (own: Set<Permission>, scopes: readonly string[]) => {
   const named = expand(scopes)

@@ -65,7 +65,8 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
       last_id = settled_id
-      // These streams have passed their `last`. A new event may use a smaller `seq` again.
+      // These streams have passed their `last`. SQLite may give a new event a `seq` that is not larger than
+      // `last`.
       if (store.engine === 'sqlite') for (const tail of opened) tail.last = 0
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')

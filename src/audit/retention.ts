@@ -51,7 +51,7 @@ const breaksIn = (part: Buffer): number => {
 /** Returns the last `count` lines of a file of this size, with their line breaks. */
 const lastLines = (file: number, size: number, count: number): string[] => {
   const parts: Buffer[] = []
-  // One line more is read, because the first one may begin before the tail.
+  // One line more is read, because the first line that is read may be incomplete.
   for (let end = size, breaks = 0; end > 0 && breaks <= count; ) {
     const start = Math.max(0, end - PART)
     const part = readPart(file, start, end)

@@ -81,7 +81,7 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
 
 /**
  * Returns the `seq` up to which all events are known: no open transaction will add an event with a smaller
- * `seq`. Readers of {@link eventsUpTo} stop there, so they skip no event.
+ * `seq`. Readers of {@link eventsUpTo} read up to this `seq`, so they skip no event.
  *
  * On PostgreSQL a trigger gives a transaction its id before its first `seq`. Each `seq` up to the last one in
  * a snapshot therefore belongs to a transaction with an id below the `xmax` of the snapshot. All these
@@ -168,7 +168,7 @@ export const openingNow = async (store: Store): Promise<Opening> => {
 /**
  * Returns a column as an expression, so that the planner does not use the index of the column. With that
  * index a query would read all events that have the same value in the column, although another index leads to
- * the few that are wanted.
+ * the few wanted events.
  */
 export const unindexed = (column: AnyColumn) => sql`${column} || ''`
 

@@ -103,7 +103,9 @@ export const decide = async (
   return confirmFirst(context, flow, decideAmong(context, flow, logins, chosen_login_id))
 }
 
-/** Returns the step `login` in place of the given one when the user has to confirm their identity first. */
+/**
+ * Returns the given step. Returns the step `login` instead when the user has to confirm their identity first.
+ */
 const confirmFirst = async (context: Context, flow: Flow, next: Next): Promise<Next> => {
   const login = await provenByMailbox(context, flow, next)
   return login ? { step: 'login', login } : next

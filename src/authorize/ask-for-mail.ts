@@ -13,9 +13,9 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
 /**
  * Limits of the mails that people request without a login. `PER_NETWORK` counts per recipient and network,
  * and allows for a person who asks again once or twice. `PER_RECIPIENT` counts per recipient over all
- * networks. `PER_ADDRESS` counts per network over all recipients; it is the largest, because the people of an
- * office share a network. The wait for a recipient is the lifetime of a link, so the recipient always has a
- * working link, even if others use up the limit.
+ * networks. `PER_ADDRESS` counts per network over all recipients. This limit is the largest, because the
+ * people of an office share a network. The wait for a recipient is the lifetime of a link, so the recipient
+ * always has a working link, even if others use up the limit.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }

@@ -50,11 +50,13 @@ interface AuthenticationResult extends AuthenticationMethod {
    * still be able to sign in with this account.
    */
   account?: FirstFactorProof['account']
-  /** Time of the authentication in milliseconds: now if undefined, 0 when the time is unknown. */
+  /**
+   * Time of the authentication in milliseconds. Undefined means now, and 0 means that the time is unknown.
+   */
   auth_time?: number | undefined
   /**
-   * Start of the login in milliseconds. A login that replaces another, such as after a change of password,
-   * gets the start of the replaced login.
+   * Start of the login in milliseconds. If a login replaces another login, such as after a change of
+   * password, it gets the start of the replaced login.
    */
   signed_in_at?: number
   /** Latest end of the login in milliseconds. */

@@ -97,8 +97,9 @@ export const handleAuthorizationRequest = async (
 }
 
 /**
- * Returns the client and redirect URI of a request. `sources` are its raw query strings and forms. A refusal
- * is shown as an error page and never sent to the redirect URI, which is not verified yet.
+ * Returns the client and redirect URI of a request. `sources` are the raw query strings and forms of the
+ * request. A refusal is shown as an error page. It is never sent to the redirect URI, because that is not
+ * verified yet.
  */
 const readTarget = async (context: Context, call: Call, sources: readonly string[]) => {
   const refuse = (...why: Refusal) => refuseRequest(context, call, ...why)

@@ -9,7 +9,9 @@ import { proceedAs } from './authentication-result.ts'
 import { chooseLogin, isProven, openStep } from './flow.ts'
 import { changePasswordPage } from './step-pages.ts'
 
-/** Replaces a temporary or expired password before anything is issued, because someone else may know it. */
+/**
+ * Replaces a temporary or expired password before anything is issued. Someone else may know this password.
+ */
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

@@ -57,7 +57,7 @@ export type StepUser = Pick<
   expires_at: number | undefined
 }
 
-/** True for a login; false for a proven first factor, for which no code can be issued yet. */
+/** True for a login. False for a proven first factor, for which no code can be issued yet. */
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
   subject.id !== 'proof'
 
@@ -135,7 +135,7 @@ const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
 
 /**
  * True when the user may add a factor. Every user may add the factor or passkey that the organization
- * requires, and the passkey that replaces a lost one. To add any other factor, the user needs
+ * requires, and a passkey that replaces a lost passkey. To add any other factor, the user needs
  * `profile:update` and must have fewer than `MAX_FACTORS` factors.
  */
 const mayEnrol = async (
@@ -163,9 +163,8 @@ const OFFER_AGAIN = 30 * DAY
 /**
  * True when server and browser support passkeys, and a passkey may be offered to the user. The user must have
  * typed a password, and must have proven the second factor if there is one. The user must have no passkey,
- * must be allowed to add a factor, and must not have declined the offer lately. The result is false in flows
- * that confirm the user or add a factor. It is also false in development mode, so that tests see the same
- * pages in every browser.
+ * must be allowed to add a factor, and must not have declined the offer lately. False in flows that confirm
+ * the user or add a factor. False in development mode, so that tests see the same pages in every browser.
  */
 const isOfferDue = (
   { config, store, clock, loginPage }: Context,
@@ -229,9 +228,8 @@ export const owedBy = (
 
 /**
  * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
- * organization remembers no browsers. Also returns undefined for requests that always need the second factor:
- * requests for a permission beyond `profile:*`, requests that change the account, and requests of the
- * console.
+ * organization remembers no browsers, and when the request always needs the second factor. The request then
+ * asks for a permission beyond `profile:*`, changes the account, or comes from the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

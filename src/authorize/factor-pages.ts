@@ -80,7 +80,7 @@ export const secondFactorPage = async (
       ...(method !== 'recovery' && { remember_days: daysFor(flow, login) }),
       ...(method === 'passkey' && { options: requestOptions(context.config, challenge, passkeys) }),
       // A page that accepts no recovery code links to the security page. The login to the security page
-      // accepts a recovery code, and the user can then replace a lost factor there.
+      // accepts a recovery code, and on the security page the user can replace a lost factor.
       ...(!methods.includes('recovery') && {
         replace_url: `/account/security?organization=${flow.organization.slug}`,
       }),

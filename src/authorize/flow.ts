@@ -46,14 +46,14 @@ export const browserSessionOf = (context: Context, call: Call): BrowserSession =
 /** An authorization in progress. */
 export interface Flow {
   readonly request: FlowRequest
-  /** The client; undefined for a flow that no client asked for. Such a flow ends on /account or at `back`. */
+  /** The client. Undefined in a flow that no client asked for. Such a flow ends on /account or at `back`. */
   readonly client: Client | undefined
   readonly organization: Organization
   /** The APIs that the request names. */
   readonly apis: readonly Api[]
-  /** The stored request; undefined until the user has to act. */
+  /** The stored request. Undefined until the user has to act. */
   readonly pending: Pending | undefined
-  /** The client as its metadata document describes it; undefined until the document has been read. */
+  /** The client as its metadata document describes it. Undefined until the document has been read. */
   readonly document?: DynamicClient
   /** True when the form in the current HTTP request approves the authorization. */
   readonly approved: boolean

@@ -9,7 +9,7 @@ export const MAX_SLUG = 64
 
 /**
  * Returns the typed organization, or an empty text if none was typed. The URL contains the typed text, so
- * that a change of the language does not lose it.
+ * that the page keeps the text when the user changes the language.
  */
 export const keptSlug = ({ request }: Call): string =>
   (new URL(request.url).searchParams.get('organization') ?? '').slice(0, MAX_SLUG)

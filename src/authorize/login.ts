@@ -20,7 +20,8 @@ export const postLogin =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const { browser, flow, form } = await openStep(context, call, 'login')
-    // The form of the confirmation has no name. The login page may still be open in another tab.
+    // The form that confirms a user has no field for the name. A form with a name comes from a login page
+    // that was opened before, such as in another tab.
     const isNamed = form.has('username') && !flow.request.confirm
     const confirming = isNamed ? undefined : await confirmingUser(context, browser, flow)
     const username = confirming?.username ?? form.get('username') ?? ''

@@ -22,8 +22,8 @@ import { loginPage } from './step-pages.ts'
 import { consumeRound } from './store.ts'
 
 /**
- * Signs in with a passkey alone; `credential` is its assertion as JSON. The assertion names the user. The
- * user's organization is checked after the signature, so that the time of the answer does not tell whose
+ * Signs in with a passkey alone. `credential` is its assertion as JSON. The assertion names the user. The
+ * user's organization is checked after the signature, so that the time of the answer does not reveal whose
  * passkey it is.
  */
 export const postPasskey =

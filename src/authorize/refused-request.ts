@@ -48,8 +48,8 @@ const withoutSecrets = (uri: string): string =>
 
 /**
  * Logs the reason of a refusal, records it for a known client that is not dynamic, and returns the page.
- * After too many refused requests from one network or for one organization it only returns the page:
- * strangers could otherwise fill log and disk.
+ * After too many refused requests from one network or for one organization, the function only returns the
+ * page. Otherwise strangers could fill log and disk.
  */
 export const refuseRequest = async (
   context: Context,
@@ -72,8 +72,8 @@ export const refuseRequest = async (
 
 /**
  * Returns the error that the client gets. The log names the allowed scopes of an `invalid_scope`. The client
- * gets them in development mode only: a stranger could otherwise list the scopes of a client by its public
- * id.
+ * gets these scopes in development mode only. Otherwise a stranger could list the scopes of a client by its
+ * public id.
  */
 export const publicError = (
   context: Context,

@@ -75,9 +75,9 @@ export const postSecondFactor =
 const REPAIR = '/account/security?notice=recovery_code_used'
 
 /**
- * Returns the flow with the security page as its last page, because a user who needed a recovery code can
- * remove a lost factor there. Changes nothing if a client asked for the login, the request names a last page
- * (`back`) other than /account, or the user may not change factors.
+ * Returns the flow with the security page as its last page, because on this page a user who needed a recovery
+ * code can remove a lost factor. Changes nothing if a client asked for the login, the request names a last
+ * page (`back`) other than /account, or the user may not change factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,

@@ -12,8 +12,8 @@ import { type BrowserSession, openStep, type StoredFlow } from './flow.ts'
 import { chooseAgain, updatePending } from './store.ts'
 
 /**
- * Handles the account chooser: `login` is an offered login or `other`; `forget` names a login to end. A
- * second choice replaces the first, because the user may go back to this page.
+ * Handles the account chooser. `login` is an offered login or `other`. `forget` names a login to end. A
+ * second choice replaces the first choice, because the user may go back to this page.
  */
 export const postSelectAccount =
   (context: Context) =>

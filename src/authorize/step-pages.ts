@@ -30,14 +30,14 @@ import { keptSlug } from './login-organization.ts'
 import { provenByMailbox, waysInOf } from './mailbox-alone.ts'
 import { waysIn } from './ways-in.ts'
 
-/** Values that replace those of the page when a form is shown again after a refused post. */
+/** Values that replace the usual values of a page when its form is shown again after a refused post. */
 export interface Retry<Page extends keyof Pages> {
   data: Partial<Pages[Page]>
   status: number
   headers?: Record<string, string>
 }
 
-/** Renders the page of a step in the theme of its organization; `retry` overrides data and status. */
+/** Renders the page of a step in the theme of the organization. `retry` overrides data and status. */
 export const show = <Page extends keyof Pages>(
   context: Context,
   page: Page,
@@ -160,7 +160,7 @@ const confirmPage = async (
 export const asksOrganization = async (context: Context, { request }: Flow): Promise<boolean> =>
   request.any_organization && (await hasTenants(context.store))
 
-/** Renders the login page; `login` is the user who has to authenticate again, if any. */
+/** Renders the login page. `login` is set when a certain user has to authenticate again. */
 export const loginPage = async (
   context: Context,
   browser: BrowserSession,
@@ -234,7 +234,7 @@ export const selectAccountPage = (
 /**
  * Returns the browser session and the flow for the page of a step. The query of the page names the request.
  *
- * @throws PageError 400, as {@link findFlow}
+ * @throws PageError 400 in the cases of {@link findFlow}
  */
 export const openStepPage = async (
   context: Context,

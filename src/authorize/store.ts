@@ -13,7 +13,7 @@ interface Confirmation {
   readonly intent?: { readonly path: string; readonly fields: Readonly<Record<string, string>> }
 }
 
-/** A stored authorization request: its id_token_hint is verified and reduced to the hinted user. */
+/** A stored authorization request. The `id_token_hint` was verified before, and only its user is stored. */
 export type FlowRequest = Omit<AuthorizeRequest, 'id_token_hint'> & {
   readonly hinted_user_id: string | undefined
   /** Page of this site on which the flow ends. Set only in a flow that has no client. */
@@ -68,12 +68,13 @@ export const findPending = async (
   key: { request_hash: SecretHash; browser_hash: SecretHash; now: number },
 ): Promise<Pending | undefined> => (await pendingOf(q, key))[0] as Pending | undefined
 
-/** A proven first factor that waits for the second one. */
+/** A proven first factor that waits for the second factor. */
 export type FirstFactorProof = NonNullable<Pending['proof']>
 
 /** The login or first factor that a flow has chosen. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
+/** Stores a new pending request. */
 export const insertPending = async (tx: Transaction, pending: Pending): Promise<void> => {
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }

@@ -7,7 +7,7 @@ import { offersPasskeys } from '#src/lib/passkey-site.ts'
 
 /**
  * Returns the parts of an organization's login page other than the password form: provider buttons, links and
- * the passkey. `request` is the handle of the authorization request; `options` returns the request options of
+ * the passkey. `request` is the handle of the authorization request. `options` returns the request options of
  * a passkey. The preview in the console calls this function too, so that the preview has the same parts as
  * the page.
  */

@@ -113,7 +113,7 @@ const inputOf = (
 
 const isLoopback = (uri: string): boolean => /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/.test(uri)
 
-/** Returns the settings, one a line, followed by the snippets for the kind of the application. */
+/** Returns the settings, one on each line, followed by the snippets for the kind of the application. */
 const report = (application: Application): string => {
   const { client_secret: secret } = application
   const rows: [string, string | undefined][] = [

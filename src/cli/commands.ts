@@ -9,7 +9,7 @@ type Parsed = Parameters<Parameters<Command['action']>[0]>
 export interface OptionRule {
   isMandatory?: true
   choices?: readonly string[]
-  /** Name of an option that cannot be given with this one. */
+  /** Name of an option that cannot be given together with this option. */
   conflicts?: string
 }
 

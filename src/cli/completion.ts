@@ -2,7 +2,7 @@ import type { Command, Option } from 'commander'
 import { print } from './print.ts'
 
 interface Node {
-  /** The words of the command, such as `user create`; empty for the program. */
+  /** The words of the command, such as `user create`. Empty for the program itself. */
   path: string
   command: Command
 }

@@ -2,8 +2,8 @@ import { type Config, loadConfig, settings } from '#src/config.ts'
 import { print } from './print.ts'
 
 /**
- * Prints each setting with its value and source. Secrets are hidden on a terminal, because its scrollback
- * would keep them. Output to a file or a program contains the secrets unless `--redacted` is set.
+ * Prints each setting with its value and source. Secrets are hidden on a terminal, because the terminal would
+ * keep them in its scrollback. Output to a file or a program contains the secrets unless `--redacted` is set.
  */
 export const configPrint = async (options: { config?: string; redacted?: boolean }): Promise<void> => {
   const { config, sources, warnings } = loadConfig(process.env, options.config)

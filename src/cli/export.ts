@@ -25,7 +25,7 @@ export const exportInstance = async (
 }
 
 /**
- * Replaces the file atomically. An earlier export stays until the new one is complete. The new export is a
+ * Replaces the file atomically. An earlier export stays until the new export is complete. The new export is a
  * new file, so that a process that has the old file open cannot read the new secrets.
  */
 const save = (file: string, text: string, mode: number): void => {

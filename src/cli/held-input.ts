@@ -26,7 +26,7 @@ export const holdInput = (
   const chunks = input[Symbol.asyncIterator]()
   const seed = hasSeed ? readSeed(chunks) : undefined
   const ended = Promise.resolve(seed).then(() => drain(chunks))
-  // A standard input that cannot be read, such as a closed one, counts as ended.
+  // A standard input that is closed or cannot be read counts as ended.
   return { seed, ended: ended.catch(() => undefined) }
 }
 

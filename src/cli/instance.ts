@@ -196,8 +196,8 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
 }
 
 /**
- * True when the store has an instance. The check changes nothing, because a server may be running: a database
- * of an older version counts as an instance.
+ * True when the store has an instance. The check changes nothing, because a server may be running. A database
+ * of an older version is therefore not migrated, and counts as an instance.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
   if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false

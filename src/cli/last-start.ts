@@ -44,7 +44,7 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
   }
 }
 
-/** True when the settings name a database: one on PostgreSQL, or an SQLite file that exists. */
+/** True when the settings name a PostgreSQL database or an SQLite file that exists. */
 export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
   Boolean(database_url) || existsSync(join(data_dir, 'gatehouse.db'))
 

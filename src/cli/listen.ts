@@ -20,7 +20,7 @@ interface Listener {
   answer(handler: Handler): void
   /**
    * Loads a certificate that was replaced on the disk. If the new certificate is unusable, the reason is
-   * logged and the old one stays in use.
+   * logged and the old certificate stays in use.
    */
   reload(): void
   /** Resolves when the requests in flight have been answered. */
@@ -29,7 +29,7 @@ interface Listener {
 
 /**
  * Opens the server socket with the certificate of the settings. A Bun server cannot change its certificate. A
- * second server therefore takes over the port with the new certificate, while the first one finishes its
+ * second server therefore takes over the port with the new certificate, while the first server finishes its
  * requests. A client that is in a handshake at that moment has to retry.
  *
  * @throws ConfigError when the address or the certificate cannot be used
@@ -53,7 +53,7 @@ export const listen = (config: Config, log: Logger, first: Handler): Listener =>
     log.info({ event: 'certificate', expires_at: iso(next.expires_at) }, 'a new certificate is in use')
   }
   /**
-   * Reason for which the last check refused the certificate; empty after a check without an error. The next
+   * Reason for which the last check refused the certificate. Empty after a check without an error. The next
    * check logs its reason only if the reason differs from this one.
    */
   let refused = ''
@@ -143,7 +143,7 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 /**
  * Returns the port of the settings, or a free port if the settings have port 0. Opens and closes a socket
  * without SO_REUSEPORT, to test that no other program uses the port. The server's own sockets set
- * SO_REUSEPORT, so opening them would not fail if another program has set it too.
+ * SO_REUSEPORT. Opening them would succeed even if another program uses the port with SO_REUSEPORT.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

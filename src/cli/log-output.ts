@@ -27,7 +27,7 @@ export const openLogOutput = (): LogOutput => {
   let size = 0
   let isWriting = false
 
-  /** Removes the bytes that were written, and puts back the rest of their text. */
+  /** Removes the bytes that were written, and puts the bytes that were not written back into the queue. */
   const keepRest = (text: Uint8Array, written: number): void => {
     size -= written
     if (written < text.length) waiting.unshift(text.subarray(written))
