@@ -83,7 +83,7 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
 
   /**
    * Starts the worker again each time it ends, until `replace` replaces the worker or the pool stops.
-   * `command` returns the command of its program, so that the worker keeps its version.
+   * `command` returns the command that starts the worker's program. The worker thus keeps its version.
    */
   const keep = async (number: number, worker: WorkerProcess, command: () => string[]): Promise<void> => {
     workers.set(number, worker)
@@ -99,7 +99,9 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       workers.set(number, current)
     }
   }
-  /** Replaces one worker by the installed program. Rejects when the new worker does not start. */
+  /**
+   * Replaces a worker by a new worker of the installed version. Rejects when the new worker does not start.
+   */
   const replaceOne = async (number: number): Promise<ReadyWorker> => {
     const { command, release } = holdInstalled()
     // No new worker upgrades the schema, because the old workers still need the old schema.
@@ -109,7 +111,8 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       throw error
     })
     if (isStopping) await next.end()
-    // The old worker is read only now, because `keep` may have restarted it while the new one started.
+    // The old worker is looked up only now, because `keep` may have restarted it while the new worker
+    // started.
     const old = workers.get(number)
     void keep(number, next, command).finally(release)
     await old?.end()

@@ -5,7 +5,7 @@ import { isIP } from '#src/lib/ip.ts'
 /** Host names that resolve to this machine (RFC 6761 section 6.3), as `URL` writes them. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** True when the host of a URL is a loopback name or address, which means this machine. */
+/** True when the host of a URL is a loopback name or a loopback address. Both mean this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
 /** True for a loopback address. */
@@ -47,8 +47,8 @@ export const hostCheckOf = (config: Config, dev_hosts: readonly string[]) => {
     /**
      * Returns the URL of the request.
      *
-     * @throws AppError 421 for a host other than the server's own, loopback and `dev_hosts`. A server that
-     * listens on all addresses also accepts an IP address.
+     * @throws AppError 421 for any host except the server's own host, loopback hosts and `dev_hosts`. A
+     * server that listens on all addresses also accepts IP addresses.
      */
     admit: (request: Request): URL => {
       const url = URL.parse(request.url)

@@ -149,7 +149,7 @@ export const restoreOrganization = async (
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
   await holdCursors(tx)
-  // Running turns remember events and cursors from before the reset.
+  // Running turns of webhooks still have events and cursors from before the reset, so they start again.
   await restartTurns(tx)
   for (const topic of TOPICS) tx.changed(topic)
 }
