@@ -17,8 +17,9 @@ import { openKeys } from './tokens/keys.ts'
 export interface App {
   context: Context
   /**
-   * Returns the path that a route declares, such as `/saml/:provider/metadata`, for the path of a request.
-   * Returns undefined for an unknown path, and for a path whose routes are not loaded yet.
+   * Takes the path of a request. Returns the path that its route declares, such as
+   * `/saml/:provider/metadata`. Returns undefined for an unknown path, and for a path whose routes are not
+   * loaded yet.
    */
   routeOf(path: string): string | undefined
   /** Loads all routes. Returns their paths as declared, and the routes of the admin API. */

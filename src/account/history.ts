@@ -75,5 +75,5 @@ export const getHistory =
 const clientOf = ({ client_id }: Record<string, unknown>): string[] =>
   typeof client_id === 'string' && client_id !== '' ? [client_id] : []
 
-/** Returns the name of a client without a row: the name of the console, or the id of a deleted client. */
+/** Returns the name of a client that has no row: the name of the console, or the id of a deleted client. */
 const nameless = (client_id: string): string => (client_id === CONSOLE_CLIENT ? CONSOLE_NAME : client_id)

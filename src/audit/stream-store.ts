@@ -65,8 +65,8 @@ export const lastId = async (store: Store, seq: number): Promise<string> => {
 
 /**
  * Returns the `seq` of the last event that was created before the event with this id. Returns 0 when there is
- * no earlier event. Ids sort by creation. The search first passes the newer events, of which a reader has
- * few.
+ * no earlier event. Ids sort by creation. The search passes all events that are newer than this id. The
+ * caller has read events a moment ago, so they are few.
  */
 export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
   const { events } = q.tables

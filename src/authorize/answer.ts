@@ -19,8 +19,8 @@ export interface Addressee {
 
 /**
  * Sends parameters to the client by a 302, or by a page that posts them
- * (https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html). Adds the client's `state`, and `iss`
- * against mix-up attacks (https://www.rfc-editor.org/rfc/rfc9207).
+ * (https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html). Adds the client's `state`. Also adds
+ * `iss`, which prevents mix-up attacks (https://www.rfc-editor.org/rfc/rfc9207).
  */
 export const answerClient = (
   context: Context,

@@ -26,8 +26,8 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 export const PENDING_FOR = 30 * MINUTE
 
 /**
- * Id of a login, or `proof` for a first factor that was proven in this flow and whose login begins with the
- * second factor.
+ * Id of a login. `proof` means a first factor that was proven in this flow. Its login begins with the second
+ * factor.
  */
 export type SubjectId = LoginId | 'proof'
 

@@ -272,8 +272,8 @@ export const changePasswordPage = async (
   )
 
 /**
- * Tells a user that the client does not admit them, and whom to ask. With the form of the page the user
- * returns to the client, which gets the refusal.
+ * Tells a user that the client does not admit them, and whom to ask. The form of the page sends the user back
+ * to the client, which gets the refusal.
  */
 export const excludedPage = (
   context: Context,

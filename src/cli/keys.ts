@@ -91,7 +91,7 @@ const read = (file: string): string => {
 /**
  * Changes the master key. A running server continues, because it keeps the instance key in memory. The master
  * key encrypts the stored instance key, so later starts need the new master key. Without `--new-key-file` the
- * command replaces the key file in the data directory and keeps the old one under another name. With
+ * command replaces the key file in the data directory and keeps the old file under another name. With
  * `--new-key-file` the operator has to name the new file in the settings before the next start. The new
  * master key is written to the disk before the instance key is encrypted with it.
  */

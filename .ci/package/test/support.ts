@@ -96,7 +96,8 @@ export const inRoot = (root: string, user = 'root'): string[] => {
  * Makes a root directory that contains packages of Debian.
  *
  * @param suite release of Debian; default: the release of this machine
- * @param variant of mmdebstrap(1): `essential` can install packages, `extract` can only run programs
+ * @param variant of mmdebstrap(1): `essential` makes a root that can install packages, `extract` makes a root
+ *   that can only run programs
  */
 export const debianRoot = async (
   variant: 'essential' | 'extract',
