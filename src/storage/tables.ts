@@ -53,9 +53,9 @@ const lazily = <T extends Record<string, () => unknown>>(all: T) =>
  * secret that the server has to use is sealed. Triggers maintain counts (`user_count`, `member_count`,
  * `counters`) and the search index.
  *
- * The deletion of a row also removes the rows that depend on it: in the same write (`cascade`) if they are
- * few, otherwise later in batches (`purges`). No foreign key refers to `organizations`: a deleted
- * organization is hidden at once, and most of its rows are removed in batches.
+ * When a row is deleted, the rows that depend on it are deleted too. A few rows are deleted in the same write
+ * (`cascade`). Many rows are deleted later, in batches (`purges`). No foreign key refers to `organizations`:
+ * a deleted organization is hidden at once, and most of its rows are removed in batches.
  */
 export const tables = (kit: Kit) => {
   const { table, text, bool, int, ms, json, bytes, index, uniqueIndex, primaryKey } = kit
@@ -79,8 +79,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * `private_key` is PKCS #8, sealed. A key signs from `active_at` to `retired_at` and is published until
-   * `expires_at`.
+   * `private_key` is a sealed PKCS #8 key. A key signs from `active_at` to `retired_at` and is published
+   * until `expires_at`.
    */
   const signing_keys = once(() =>
     table('signing_keys', {
@@ -103,7 +103,10 @@ export const tables = (kit: Kit) => {
         name: text('name').notNull(),
         slug: text('slug').notNull(),
         display_name: text('display_name').notNull(),
-        /** Name, slug and display name, folded for the search because SQLite folds only ASCII. */
+        /**
+         * Name, slug and display name for the search. The server folds their case, because SQLite folds only
+         * ASCII.
+         */
         search_text: text('search_text').notNull(),
         settings: json('settings').$type<Record<string, unknown>>().notNull(),
         user_count: int('user_count').notNull().default(0),
@@ -117,7 +120,9 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Images and stylesheets of an organization's pages, too large to be loaded with the organization. */
+  /**
+   * Images and stylesheets of an organization's pages. They are too large to be loaded with the organization.
+   */
   const organization_assets = once(() =>
     table(
       'organization_assets',
@@ -166,7 +171,7 @@ export const tables = (kit: Kit) => {
     table(
       'users',
       {
-        /** Row number for the search index. Unlike an implicit rowid it survives VACUUM. */
+        /** Row number for the search index. VACUUM does not change it, but can change an implicit rowid. */
         seq: kit.serial('seq'),
         id: id<UserId>('id').notNull(),
         organization_id: organization_id(),
@@ -178,7 +183,7 @@ export const tables = (kit: Kit) => {
         pending_email: text('pending_email'),
         first_name: text('first_name').notNull(),
         last_name: text('last_name').notNull(),
-        /** Text for the search (`searchText`), folded because SQLite folds only ASCII. */
+        /** Text for the search (`searchText`). The server folds its case, because SQLite folds only ASCII. */
         search_text: text('search_text').notNull(),
         enabled: bool('enabled').notNull().default(true),
         email_verified: bool('email_verified').notNull().default(false),
@@ -187,7 +192,7 @@ export const tables = (kit: Kit) => {
         password_hash: text('password_hash'),
         password_temporary: bool('password_temporary').notNull().default(false),
         password_changed_at: ms('password_changed_at').notNull(),
-        /** False when the user gets no code by mail, even if the organization offers it. */
+        /** False for a user who gets no sign-in codes by mail, even if the organization offers such codes. */
         email_code: bool('email_code').notNull().default(true),
         /** Path of the uploaded picture. Its content is in `pictures`. */
         picture: text('picture'),
@@ -204,11 +209,13 @@ export const tables = (kit: Kit) => {
       },
       t => [
         uniqueIndex('users_id').on(t.id),
-        // One person may be a user of several organizations, with one address and separate passwords.
+        // One person can be a user of several organizations, with the same address and a separate password in
+        // each.
         uniqueIndex('users_username').on(t.organization_id, t.username_fold),
         uniqueIndex('users_email').on(t.organization_id, t.email_fold),
         // List queries read these indexes in order, one range for each combination of `enabled` and
-        // `email_verified`. A filter that few users match then costs no more than one that many match.
+        // `email_verified`. A filter that matches few users thus costs no more than a filter that matches
+        // many users.
         index('users_created').on(t.organization_id, t.enabled, t.email_verified, t.seq),
         index('users_sorted_username').on(
           t.organization_id,
@@ -296,9 +303,9 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The searchable attributes of users (`settings.user_attributes`): a row for each value, and for each item
-   * of a list. `value_hash` is the SHA-256 of the value as text (base64url), because an index limits the
-   * length of values.
+   * The searchable attributes of users (`settings.user_attributes`): one row for each value. A list has one
+   * row for each item. `value_hash` is the SHA-256 of the value as text (base64url), because an index limits
+   * the length of values.
    */
   const user_attributes = once(() =>
     table(
@@ -511,8 +518,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * A user authenticated in a browser. The logins of several users in one browser share a cookie, whose hash
-   * is `browser_hash`.
+   * A user authenticated in a browser. The logins of several users in one browser share a cookie.
+   * `browser_hash` is the hash of this cookie.
    */
   const logins = once(() =>
     table(
@@ -522,9 +529,9 @@ export const tables = (kit: Kit) => {
         browser_hash: text('browser_hash').$type<SecretHash>().notNull(),
         user_id: user_id(),
         organization_id: organization_id(),
-        /** Time of the last authentication as reported to clients; 0 when the provider did not report it. */
+        /** Time of the last authentication, as reported to clients; 0 when the provider reported no time. */
         auth_time: ms('auth_time').notNull(),
-        /** Time of the last sign-in in this browser, including single sign-on of a provider. */
+        /** Time of the last sign-in in this browser. Single sign-on by a provider counts as a sign-in. */
         signed_in_at: ms('signed_in_at').notNull(),
         /**
          * Time from which the login needs no further event. It is set when the login's own event is recorded
@@ -539,8 +546,8 @@ export const tables = (kit: Kit) => {
         /**
          * Maps a client id ('' for all clients) to the number of the latest revocation of this login's codes;
          * null before the first revocation. Revocations are numbered from 1. A code contains the number that
-         * was the latest when the code was issued. A later revocation for its client or for all clients makes
-         * the code invalid.
+         * was the latest when the code was issued. A later revocation for the code's client or for all
+         * clients makes the code invalid.
          */
         codes_revoked: json('codes_revoked').$type<Record<string, number>>(),
         created_at: created_at(),
@@ -582,17 +589,20 @@ export const tables = (kit: Kit) => {
         last_active_at: ms('last_active_at').notNull(),
         expires_at: ms('expires_at').notNull(),
         /**
-         * Time at which the sweep next checks the session, never after `expires_at`. `expires_at` changes
-         * with each refresh, so `due_at` has the index instead.
+         * Time at which the sweep next checks the session. It is never later than `expires_at`. The index is
+         * on `due_at`, because `expires_at` changes with each refresh.
          */
         due_at: ms('due_at').notNull(),
         /**
-         * Latest end, regardless of refreshes: start plus the organization's `session_ttl`; null without that
-         * setting.
+         * Time at which the session ends even if it is refreshed: its start plus the organization's
+         * `session_ttl`. null when the organization has no `session_ttl`.
          */
         ends_by: ms('ends_by'),
         ended_at: ms('ended_at'),
-        /** Hash of the current refresh token, issued at `last_active_at`; null when the session has none. */
+        /**
+         * Hash of the current refresh token, which was issued at `last_active_at`; null without a refresh
+         * token.
+         */
         refresh_hash: text('refresh_hash').$type<SecretHash>(),
         tokens_valid_until: ms('tokens_valid_until'),
       },
@@ -660,12 +670,12 @@ export const tables = (kit: Kit) => {
           action?: string
           /** The provider account that identified the user. */
           account?: { provider_id: IdentityProviderId; subject: string }
-          /** Latest end of the login, when the provider limits it. */
+          /** Time at which the login ends at the latest, if the provider limits the login. */
           until?: number
         } | null>(),
         /**
-         * Input for deriving passkey challenges and new TOTP secrets; it is incremented when a factor is
-         * proven or added.
+         * Input for deriving passkey challenges and new TOTP secrets. The number is incremented when a factor
+         * is proven or added.
          */
         round: int('round').notNull().default(0),
         enrolled: bool('enrolled').notNull().default(false),
@@ -683,7 +693,7 @@ export const tables = (kit: Kit) => {
     ),
   )
 
-  /** Body of a cross-site POST until the browser repeats it as a same-site GET. */
+  /** Body of a cross-site POST, kept until the browser repeats the request as a same-site GET. */
   const stored_posts = once(() =>
     table(
       'stored_posts',
@@ -771,8 +781,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Upstream authorization requests. `step` is `sent` until the provider's answer arrives. It is then
-   * `answered`, while this server waits for the user's reply to a question.
+   * Upstream authorization requests. `step` is `sent` until the provider's answer arrives, and `answered`
+   * while this server waits for the user's reply to a question.
    */
   const upstream_requests = once(() =>
     table(
@@ -795,8 +805,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Factors of users. An authenticator app (`totp`) has a sealed secret and the last time step used; a
-   * passkey has its credential record.
+   * Factors of users. The row of an authenticator app (`totp`) has a sealed secret and the time step of the
+   * last used code. The row of a passkey has the credential record.
    * https://www.w3.org/TR/webauthn-3/#credential-record
    */
   const factors = once(() =>
@@ -852,8 +862,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Browsers in which a user has signed in, each with its own cookie. They show whether a login comes from a
-   * new browser.
+   * Browsers in which a user has signed in, each with its own cookie. A login from any other browser is a
+   * login from a new browser.
    */
   const devices = once(() =>
     table(
@@ -963,7 +973,7 @@ export const tables = (kit: Kit) => {
 
   /**
    * Addresses that get the events of an organization in the order of `seq`. `cursor` is the `seq` up to which
-   * events were delivered. Events of types that the webhook does not receive were skipped.
+   * all events were delivered, or skipped because the webhook does not receive their type.
    */
   const webhooks = once(() =>
     table(
@@ -985,8 +995,8 @@ export const tables = (kit: Kit) => {
         previous_until: ms('previous_until'),
         cursor: int('cursor').notNull(),
         /**
-         * Number of failed attempts, since `failing_since`, to deliver the next event. `failure` is the error
-         * of the last attempt.
+         * Number of failed attempts to deliver the next event. `failing_since` is the beginning of these
+         * failures, and `failure` is the error of the last attempt.
          */
         attempts: int('attempts').notNull().default(0),
         failing_since: ms('failing_since'),
@@ -1196,7 +1206,10 @@ export const tables = (kit: Kit) => {
     table(
       'events',
       {
-        /** Order of writing. Timestamps may repeat, or decrease when the clock is set back. */
+        /**
+         * Order in which events were written. Timestamps can be equal, and decrease when the clock is set
+         * back.
+         */
         seq: kit.serial('seq'),
         /**
          * UUID version 7 that begins with `timestamp`. An event is found by this time, so `id` needs no
@@ -1278,7 +1291,7 @@ export const tables = (kit: Kit) => {
         new_users: int('new_users').notNull(),
         /** Number of users who were active in this hour. */
         active_users: int('active_users').notNull(),
-        /** Number of users who were active in this hour for the first time on this day. */
+        /** Number of users whose first activity of the day was in this hour. */
         daily_users: int('daily_users').notNull(),
         tokens: int('tokens').notNull(),
       },

@@ -47,7 +47,8 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 
 /**
  * True for a directory of this user that no process has locked. A new directory has no lock file for a
- * moment, so a directory without one is a leftover only after a minute. A symbolic link is never a leftover.
+ * moment, so a directory without a lock file is a leftover only after a minute. A symbolic link is never a
+ * leftover.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)

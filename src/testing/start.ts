@@ -30,7 +30,7 @@ export interface StartOptions {
   host?: string | undefined
   /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string | undefined
-  /** Address for server-to-server calls when it differs from the issuer, as between containers. */
+  /** Address for server-to-server calls, if it is not the issuer. The two differ between containers. */
   internal_url?: string | undefined
   /** Accepts an issuer whose host is not this machine. */
   public_issuer?: boolean | undefined
@@ -257,8 +257,8 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
     url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
     internal_url: options.internal_url ?? base.internal_url,
   }
-  // GATEHOUSE_URL may be meant for a production server, so it alone does not make development mode accept a
-  // public issuer.
+  // GATEHOUSE_URL may be meant for a production server. Development mode therefore accepts a public issuer
+  // only if `public_issuer` is set too.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
       `The host of the issuer ${config.url} is not this machine, and development mode is only for tests. Add --public-issuer if only you can reach the server, for example in a container.`,

@@ -8,7 +8,7 @@
 export type SigningAlg = 'RS256' | 'RS384' | 'RS512' | 'ES256' | 'ES384' | 'ES512'
 
 interface OfOrganization {
-  /** Slug; default `default`. */
+  /** Slug of the organization. Default: `default`. */
   organization?: string
 }
 
@@ -24,7 +24,7 @@ export interface SeedUser extends OfOrganization {
   email_verified?: boolean
   /** False when the user may not sign in with a code by mail. Default: true. */
   email_code?: boolean
-  /** Default: user. */
+  /** Names of roles. Default: `user`. */
   roles?: string[]
   attributes?: Record<string, unknown>
   /** Used for new users only; the password of an existing user stays. */
@@ -33,7 +33,7 @@ export interface SeedUser extends OfOrganization {
   password_hash?: string
   /** A picture as a data URI; null removes it. */
   picture?: string | null
-  /** For new users only, instead of a password: mails a link for choosing one. */
+  /** For new users only, instead of a password: mails a link with which the user chooses a password. */
   invite?: 'mail'
 }
 
@@ -64,7 +64,7 @@ export interface SeedClient extends OfOrganization {
   /** Names of roles and groups; only people with one of them may use the client. */
   allowed_roles?: string[]
   allowed_groups?: string[]
-  /** Further claims of tokens and userinfo: paths by name. */
+  /** Further claims of tokens and userinfo. Maps the name of each claim to the path of its value. */
   claims?: Record<string, string | { from: string; scope: string }>
   attributes?: Record<string, unknown>
   /** A picture as a data URI. */
@@ -127,8 +127,8 @@ export type BadTokenName =
 /** The user, client and claims of a minted token. */
 export interface MintOptions extends OfOrganization {
   /**
-   * User name, e-mail address or id. An unknown user is made up; without a user the token is the client's
-   * own.
+   * User name, e-mail address or id. The server makes up a user if the name is unknown. Without `user`, the
+   * token is for the client itself.
    */
   user?: string
   /**
@@ -341,7 +341,7 @@ export interface GatehouseOptions {
   port?: number
   /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string
-  /** Address for server-to-server calls when it differs from the issuer, as between containers. */
+  /** Address for server-to-server calls, if it is not the issuer. The two differ between containers. */
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean

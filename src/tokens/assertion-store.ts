@@ -2,7 +2,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
- * Marks an assertion of a provider or client as used. Returns true for the first caller only, because an
+ * Marks an assertion of a provider or client as used. Returns true for the first call only, because an
  * attacker could present an intercepted assertion again.
  */
 export const useAssertion = async (

@@ -7,15 +7,12 @@ import { openWith, sealWith } from '#src/lib/master-key.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 
 /**
- * Lifetime of a code in milliseconds: long enough for a redirect and one call of the client. A code that
- * leaks later has expired.
+ * Lifetime of a code in milliseconds: long enough for a redirect and one call of the client. A code in a log
+ * or in the browser history has usually expired.
  */
 const LIFETIME = 60 * SECOND
 
-/**
- * Maximum characters of a code. Clients and proxies accept a URL that is this much longer than the redirect
- * URI.
- */
+/** Maximum characters of a code. Clients and proxies accept a redirect URI to which this many are added. */
 const MAX_LENGTH = 512
 
 /** The login that a code comes from. */
@@ -59,7 +56,7 @@ export interface AuthorizationCode
   nonce: string
   issued_at: number
   expires_at: number
-  /** undefined when it equals the client info of the login. */
+  /** undefined when the client info equals that of the login. */
   client_info: ClientInfo | undefined
 }
 

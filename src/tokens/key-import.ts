@@ -6,8 +6,8 @@ import { insertKey, listKeys } from './key-store.ts'
 import { keyRow, publishNext, recordKeyChange } from './rotation.ts'
 
 /**
- * Returns the algorithm of a key. RSA keys use `RS256` unless `wanted` names `RS384` or `RS512`. They need at
- * least 2048 bits: https://www.rfc-editor.org/rfc/rfc7518#section-3.3
+ * Returns the algorithm of a key. An RSA key uses `RS256` unless `wanted` names `RS384` or `RS512`. An RSA
+ * key needs at least 2048 bits: https://www.rfc-editor.org/rfc/rfc7518#section-3.3
  *
  * @throws Error whose message says which keys and algorithms are allowed
  */

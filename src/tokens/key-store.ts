@@ -56,10 +56,9 @@ export const retireKeys = async (
 }
 
 /**
- * Retires the active keys of an algorithm now, and publishes them until `expires_at`. An active key whose
- * retirement is already planned is skipped. Keys that are published but do not sign yet stay unchanged. The
- * key that the caller activates replaces only the active key, so a planned rotation still happens. Only the
- * controls of development mode call this function (`manual-keys.ts`).
+ * Retires the active keys of an algorithm now, and publishes them until `expires_at`. Skips active keys whose
+ * retirement is already planned, and keys that are published but do not sign yet. A planned rotation thus
+ * still happens. Only the controls of development mode call this function (`manual-keys.ts`).
  */
 export const supersede = async (
   tx: Transaction,
@@ -84,7 +83,7 @@ export const reinstateKey = async (tx: Transaction, id: KeyId, active_at: number
   tx.changed('keys')
 }
 
-/** Deletes a key and returns it; undefined when there is no such key. */
+/** Deletes a key and returns it. Returns undefined when there is no such key. */
 export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | undefined> => {
   const { signing_keys } = tx.tables
   const [removed] = await tx.delete(signing_keys).where(eq(signing_keys.id, id)).returning()

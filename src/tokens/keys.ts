@@ -14,7 +14,9 @@ interface Key extends KeyRow {
   privateKey: KeyObject
 }
 
-/** The keys in use from `since` to `until`. At `until` a key begins to sign or leaves the key set. */
+/**
+ * The keys in use from `since` to `until`. At `until`, one of the keys begins to sign or leaves the key set.
+ */
 interface KeyRing {
   since: number
   until: number
@@ -28,8 +30,8 @@ interface KeyRing {
 /** Token types that `open` accepts. Logout tokens are refused, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /**
- * Maximum number of verified tokens whose hashes are kept in memory. They are kept because clients present
- * the same token many times.
+ * Maximum number of verified tokens whose hashes are kept in memory. A kept hash saves the next verification,
+ * because clients present the same token many times.
  */
 const MAX_REMEMBERED = 10_000
 
@@ -56,8 +58,8 @@ const makeRing = (keys: Key[], now: number): KeyRing => {
 /**
  * Decrypts a private key with the instance key.
  *
- * @throws StorageError when the key cannot be decrypted. A damaged key is not skipped, because its valid
- *   tokens would then be refused without a visible cause.
+ * @throws StorageError when the key cannot be decrypted. A damaged key is not skipped, because valid tokens
+ * that it signed would then be refused without a visible cause.
  */
 const openKey = ({ master }: Core, row: KeyRow): Key => {
   try {
@@ -77,9 +79,9 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 }
 
 /**
- * Returns the keys in memory. They are reloaded after a commit that changes keys, and after a commit by
- * another process if it is unknown which topics changed. A published key begins to sign at its `active_at`,
- * without a commit.
+ * Returns the keys in memory. The keys are reloaded after a commit that changes keys. They are also reloaded
+ * after a commit of another process whose topics are unknown. A published key begins to sign at its
+ * `active_at`, without a commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base

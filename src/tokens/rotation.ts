@@ -23,7 +23,7 @@ import { type KeyPair, makeKeyPair } from './signature.ts'
 const LEAD = 15 * MINUTE
 /**
  * Maximum lifetime of a client's tokens (one day) plus ten minutes for clock skew, in ms. A key that no
- * longer signs is published for this time, because services still have to verify its tokens.
+ * longer signs stays published for this time, because services still have to verify its tokens.
  */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 
@@ -55,8 +55,8 @@ const keysOf = async (tx: Transaction, alg: SigningAlg): Promise<KeyRow[]> =>
 
 /**
  * Generates the first key of an algorithm. The key signs at once: no token of the algorithm exists, so no
- * verifier needs to have read the key. Called when the keys are opened, when a client or an API is registered
- * with the algorithm, and before a token is signed whose algorithm has no key.
+ * verifier needs to have read the key. The function is called when the keys are opened, when a client or an
+ * API is registered with the algorithm, and before a token is signed whose algorithm has no key.
  */
 export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   if ((await base.store.read(listKeys)).some(key => key.alg === alg)) return
@@ -68,8 +68,7 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
 
 /**
  * Publishes `key` as the next key of its algorithm. Returns false when the algorithm has no key, and while
- * another key is published but does not sign yet. Two requests or two copies of the server therefore add only
- * one key.
+ * another key is published but does not sign yet. Two simultaneous calls therefore add only one key.
  */
 export const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow): Promise<boolean> => {
   const { alg } = key
@@ -93,7 +92,7 @@ const latestKeys = async (base: Core): Promise<KeyRow[]> => {
 }
 
 /**
- * Records a change of the keys. Without `by` the event names no actor, because commands and the development
+ * Records a change of the keys. The default of `by` names no actor, because commands and the development
  * controls require no login.
  */
 export const recordKeyChange = (

@@ -13,7 +13,7 @@ export interface KeyPair {
 
 /**
  * Generates a key pair. An RSA key takes up to 300 ms, so it is generated off the event loop. RSA keys have
- * 2048 bits, the least that RFC 7518 section 3.3 allows, because longer keys make each signature slower.
+ * 2048 bits, because longer keys make each signature slower. RFC 7518 section 3.3 allows no shorter keys.
  */
 export const makeKeyPair = async (alg: SigningAlg): Promise<KeyPair> => {
   const namedCurve = curves.find(curve => curve.alg === alg)?.crv

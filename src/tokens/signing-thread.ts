@@ -18,11 +18,11 @@ interface Pending {
 }
 
 /**
- * Signs with RSA and the larger curves on a separate thread. A signature takes 0.4 to 1.2 ms, too long for
- * the event loop. In the runtime's thread pool a signature would wait for password hashes. The thread is
- * started for the first of these signatures. The calling thread signs while the signing thread starts, after
- * it has failed, and on a machine with one core, where a second thread would only compete with the event
- * loop.
+ * Signs with RSA and the larger curves on a separate thread. A signature takes 0.4 to 1.2 ms, which is too
+ * long for the event loop. In the runtime's thread pool a signature would wait for password hashes. The first
+ * of these signatures starts the thread. The calling thread signs while the signing thread starts and after
+ * the signing thread has failed. It also signs on a machine with one core, because a second thread would only
+ * compete with the event loop.
  */
 export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()

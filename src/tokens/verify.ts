@@ -4,8 +4,7 @@ import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { type IdTokenHint, readIdTokenHint } from '#src/protocol/oidc/id-token-hint.ts'
 
 /**
- * Seconds by which `nbf` may be in the future, because the clock may have stepped back since the token was
- * issued.
+ * Seconds by which `nbf` may be in the future. The clock may have been set back after the token was issued.
  */
 const TOLERANCE = 5
 
@@ -61,8 +60,8 @@ export const verifyAccessToken = async (
 }
 
 /**
- * Reads an ID token of this server as a hint, even after it has expired, because applications keep it until
- * the logout. If `client_id` is present, it must be the audience of the token.
+ * Reads an ID token of this server as a hint. An expired token is accepted, because applications keep the
+ * token until the logout. If `client_id` is present, it must be the audience of the token.
  */
 export const verifyIdTokenHint = async (
   { config, keys }: Issuer,

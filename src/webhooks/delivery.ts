@@ -37,16 +37,17 @@ const TURN = 5 * SECOND
  * timeout of the last attempt.
  */
 const LEASE = 2 * MINUTE
-/** Milliseconds between two polls for new events: four reads a second cost little. */
+/** Milliseconds between two polls for new events. Four polls in a second cost little. */
 const POLL = 250
 /**
- * Milliseconds after which a webhook takes a turn even if no new event has woken it. A lost wake-up therefore
- * delays events but drops none.
+ * Milliseconds after which an idle webhook takes a turn even if no new event has made it due. When the server
+ * misses a new event, the event is therefore late but not lost.
  */
 const IDLE = 10 * MINUTE
 /**
- * Milliseconds of failed attempts after which a webhook is disabled. A day is longer than an overnight outage
- * of a receiver. After the webhook is enabled again, it gets the missed events that the database still has.
+ * Milliseconds after which a webhook is disabled if each attempt in this time has failed. A day is longer
+ * than an overnight outage of a receiver. After the webhook is enabled again, it gets the missed events that
+ * the database still has.
  */
 const GIVEN_UP = DAY
 /**
@@ -62,10 +63,10 @@ const typesOf = (events: readonly string[]): EventRow['type'][] =>
 const isAnyEnabled = cached('webhooks', hasEnabled)
 
 /**
- * Returns a function that returns the ids of an organization's enabled webhooks that want events of a type.
- * Results are cached until a commit changes webhooks, and are then read again only for organizations with new
- * events. The key of the cache is the organization alone, because the cache has no room for every combination
- * of many organizations and event types.
+ * Returns a function from an event type to the ids of the organization's enabled webhooks that want this
+ * type. The function is cached until a commit changes webhooks. The webhooks are read again when the
+ * organization has a new event. The key of the cache is the organization alone, because the cache has no room
+ * for every combination of many organizations and event types.
  */
 const webhooksFor = cached('webhooks', async (q, organization_id) => {
   const hooks = await listEnabled(q, organization_id as OrganizationId)
@@ -80,7 +81,8 @@ const webhooksFor = cached('webhooks', async (q, organization_id) => {
 })
 
 /**
- * Returns the milliseconds of a `Retry-After`, at most a day; 0 for a missing or invalid one:
+ * Returns the milliseconds of a `Retry-After`, at most a day. Returns 0 when the header is missing or
+ * invalid:
  * https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3
  */
 const retryAfter = (text: string | null, now: number): number => {
@@ -125,8 +127,8 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     const now = context.clock.now()
     const isIdle = !has_more
     const isBehind = isIdle && (await lastSeq(tx)) > settled
-    // Events beyond `settled` cannot be delivered before open transactions end. That usually takes less than
-    // a second.
+    // Events beyond `settled` cannot be delivered before open transactions end. These usually end within a
+    // second.
     const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
       cursor: hook.cursor,
@@ -137,16 +139,17 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
   })
 
 /**
- * Returns the milliseconds by which a turn began late; 0 up to `CLOCK_SKEW`. A turn is late after a stop, or
- * when the database was restored from a backup.
+ * Returns the milliseconds by which a turn began late. Returns 0 for a delay of at most `CLOCK_SKEW`. A turn
+ * is late after the server was stopped, and after the database was restored from a backup.
  */
 const overdueBy = ({ next_attempt_at }: Webhook, begun: number): number =>
   begun > next_attempt_at + CLOCK_SKEW ? begun - next_attempt_at : 0
 
 /**
- * Delivers the events after the cursor in order, until one fails, all are delivered or the turn is over. An
- * event waits for the earlier ones, so receivers can rely on the order. The audit log is the outbox, so no
- * event is stored twice, and webhooks add no cost to a write.
+ * Delivers the events after the cursor in order. Ends when a delivery fails, when all events are delivered or
+ * when the time of the turn is over. Each event is sent only after the earlier events were delivered, so
+ * receivers can rely on the order. The audit log is the outbox, so no event is stored twice, and webhooks add
+ * no cost to a write.
  */
 const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
   const end = performance.now() + TURN
@@ -158,7 +161,7 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
   let hook = {
     ...found,
     next_attempt_at: until,
-    // Time in which no server tried does not count as failing, such as the time after a stop.
+    // Time in which no server tried to deliver, such as the time after a stop, does not count as failing.
     failing_since: failing_since && failing_since + overdueBy(found, until - LEASE),
   }
   for (;;) {
@@ -197,7 +200,7 @@ const queue: Queue<Webhook> = {
   at_once: 64,
   at_once_each: 4,
   lease: LEASE,
-  // The longest `Retry-After` that is kept.
+  // Maximum milliseconds from an attempt to the next attempt: the longest `Retry-After` that is accepted.
   longest: DAY,
   due: listDueWebhooks,
   // `claim` compares the cursor too. A turn of another sender may begin and end in the millisecond in which
@@ -221,9 +224,9 @@ interface Seen {
 }
 
 /**
- * Wakes the webhooks that want an event after `seen`. Wakes all webhooks when `seen` is undefined or was
- * removed, because a new event may then have a `seq` that was read already. Returns the last event;
- * undefined when no webhook is enabled.
+ * Makes the webhooks due that want an event after `seen`. Makes all webhooks due when `seen` is undefined or
+ * was removed, because a new event can then have a `seq` that was read already. Returns the last event.
+ * Returns undefined when no webhook is enabled.
  */
 const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen | undefined> => {
   const { clock, store } = context

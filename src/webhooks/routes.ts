@@ -115,7 +115,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     id: 'updateWebhook',
     method: 'PUT',
     path: '/webhooks/:webhook_id',
-    // This route is `fresh` like `createWebhook`, because a changed URL gives the events to another receiver.
+    // This route is `fresh` like `createWebhook`, because a new URL sends the events to another receiver.
     fresh: true,
     summary: 'Change the given fields of a webhook',
     body: UpdateWebhook,

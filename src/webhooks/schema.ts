@@ -27,8 +27,8 @@ const URI =
   'An absolute https URL of at most 2048 characters, without fragment or credentials. An http URL is allowed only when outbound_allow has its host and port.'
 
 /**
- * True when the event type matches a pattern, in which `*` stands for any text. An organization may have
- * thousands of patterns, so none is compiled to a regular expression.
+ * True when the event type matches a pattern, in which `*` stands for any text. Patterns are not compiled to
+ * regular expressions, because an organization can have thousands of patterns.
  */
 export const fitsPattern = (pattern: string, type: string): boolean => {
   const [first = '', ...rest] = pattern.split('*')

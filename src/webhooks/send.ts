@@ -7,9 +7,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import { signaturesOf } from './signature.ts'
 import { type DeliveryRow, findWebhook, type Webhook } from './store.ts'
 
-/** Milliseconds within which an answer must be complete: Standard Webhooks advises 15 to 30 seconds. */
+/** Milliseconds within which an answer must be complete. Standard Webhooks advises 15 to 30 seconds. */
 const TIMEOUT = 15 * SECOND
-/** Maximum bytes of an answer: receivers answer with a few words, or with an error page. */
+/** Maximum bytes of an answer. Receivers answer with a few words, or with an error page. */
 const ANSWER = 64 * 1024
 /** Maximum characters of an answer in the log. The beginning of an error page usually names the error. */
 const SHOWN = 2048

@@ -86,9 +86,9 @@ const recordHook = (
   recordChange(context, tx, by, { type, target_id: id, organization_id, metadata: { name, ...metadata } })
 
 /**
- * Creates a webhook, which gets the events from now on, also those that open transactions will store with a
- * `seq` after `settled`. Returns the secret as text; null for Ed25519, because
- * receivers then need only the public key.
+ * Creates a webhook that gets all events from now on. It also gets the events of open transactions, although
+ * their `seq` can be lower than that of stored events (`settledCursor`). Returns the secret as text. The
+ * secret is null for Ed25519, because receivers then need only the public key.
  */
 export const createWebhook = (
   context: Core,
@@ -132,7 +132,7 @@ export const createWebhook = (
   })
 
 /**
- * Returns the webhook as the change would leave it, the names of the changed fields, and the problems of the
+ * Returns the webhook with the changed values, the names of the changed fields, and the problems of the
  * change.
  *
  * @throws AppError 404 for a webhook that is unknown or of another organization
@@ -202,7 +202,7 @@ export const deleteWebhook = (context: Core, id: string, by: ChangedBy): Promise
 /**
  * Replaces the secret. For `overlap` seconds the old secret also signs, so that a receiver that still has the
  * old secret refuses no event. A running turn goes on with the new secret, so that no event is sent twice or
- * late. The returned secret is text; null for Ed25519.
+ * late. Returns the new secret as text. The secret is null for Ed25519.
  */
 export const rotateWebhookSecret = (
   context: Core,
@@ -247,8 +247,8 @@ export const replayWebhook = (
   })
 
 /**
- * Sends one event now, even if the webhook is disabled or already got the event. The outcome changes only the
- * log, so that a test neither disables the webhook nor skips an event.
+ * Sends one event now, even if the webhook is disabled or already got the event. The result is stored only in
+ * the log, so that a test call cannot disable the webhook or skip an event.
  *
  * @throws AppError 404 for an unknown webhook, and for an event that is unknown or of an organization whose
  * events the webhook does not get; 429 for too many calls

@@ -2,9 +2,9 @@ import { createHmac, createPrivateKey, createPublicKey, randomBytes, sign } from
 import type { Core } from '#src/context.ts'
 import type { Webhook } from './store.ts'
 
-// Keys and signatures of webhooks, in a form for which receivers find libraries. The default is the HMAC of
-// `v1`, which a receiver can also verify without a library, in a few lines. With the Ed25519 signature of
-// `v1a` a receiver needs no secret:
+// Keys and signatures of webhooks, in the standard form for which libraries exist. The default is the HMAC of
+// `v1`, because a few lines of code can verify it without a library. The Ed25519 signature of `v1a` needs no
+// secret at the receiver:
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md#verifying-webhook-authenticity
 
 type Signature = Webhook['signature']
@@ -46,8 +46,8 @@ export const sealWebhookSecret = ({ master }: Core, hook: Pick<Webhook, 'id'>, s
   master.seal(secret, labelOf(hook))
 
 /**
- * Decrypts the current secret, or an earlier one that is given as `sealed`. Throws when it was sealed for
- * another webhook.
+ * Decrypts the current secret or the earlier secret `sealed`. Throws when the secret was sealed for another
+ * webhook.
  */
 export const openWebhookSecret = (
   { master }: Pick<Core, 'master'>,
@@ -68,7 +68,9 @@ export const signMessage = (signature: Signature, secret: Buffer, message: strin
   return `${signature},${bytes.toString('base64')}`
 }
 
-/** Returns the signatures of a message: by the current secret, and by the previous one while it is valid. */
+/**
+ * Returns the signatures of a message: by the current secret and, while it is valid, by the previous secret.
+ */
 export const signaturesOf = (core: Core, hook: Webhook, message: string): string => {
   const sealed = [hook.secret]
   if (hook.previous_secret && (hook.previous_until ?? 0) > core.clock.now()) sealed.push(hook.previous_secret)

@@ -63,7 +63,7 @@ export const listWebhooks = (
     .limit(range.limit)
 }
 
-/** Counts the webhooks of the list; 10,001 means more than 10,000. */
+/** Counts the webhooks of the list. The count stops at 10,001, which means more than 10,000. */
 export const countWebhooks = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { webhooks } = q.tables
   const found = q
@@ -135,12 +135,12 @@ export const troubledWebhooks = async (q: Queries, limit: number): Promise<strin
 /** Maximum ids in one statement: PostgreSQL and SQLite limit the number of parameters. */
 const IDS = 500
 
-/** Makes enabled idle webhooks due, if `ids` names them. */
+/** Makes those webhooks of `ids` due that are enabled and idle. */
 export const wakeWebhooks = async (tx: Transaction, now: number, ids: WebhookId[]): Promise<void> => {
   for (let start = 0; start < ids.length; start += IDS) await wakeAll(tx, now, ids.slice(start, start + IDS))
 }
 
-/** Makes enabled idle webhooks due: those that `ids` names, or all if `ids` is undefined. */
+/** Makes those webhooks of `ids` due that are enabled and idle. Undefined `ids` stand for all webhooks. */
 export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): Promise<void> => {
   const { webhooks } = tx.tables
   const { enabled, id, idle } = webhooks
@@ -152,7 +152,7 @@ export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): 
   if (woken.length > 0) tx.changed('webhook_turns')
 }
 
-/** Makes all enabled webhooks due. Ends their running turns, which do not store their state then. */
+/** Makes all enabled webhooks due. Their running turns end without storing their state. */
 export const restartTurns = async (tx: Transaction): Promise<void> => {
   const { webhooks } = tx.tables
   await tx.update(webhooks).set({ next_attempt_at: 0, idle: false }).where(eq(webhooks.enabled, true))

@@ -13,9 +13,9 @@ import type { Webhook } from './store.ts'
 const TOLD = 20
 
 /**
- * Charges a mail to the rate limits, and returns false when they allow no further mail. Without these limits
- * an administrator could fill any mailbox with a webhook that is switched off again and again. The audit
- * event is recorded even when no mail is sent.
+ * Charges a mail to the rate limits. Returns false when the limits allow no further mail. Without these
+ * limits an administrator could fill any mailbox with a webhook that is switched off again and again. The
+ * audit event is recorded even when no mail is sent.
  */
 const mayMail = (context: Context, tx: Transaction, to: Parameters<typeof chargeAdminMail>[2]): boolean => {
   try {

@@ -15,7 +15,10 @@ export interface CopiedTable {
   key: string[]
 }
 
-/** Number of rows in one batch. A batch stays in memory, and a row of pictures has up to 256 KiB. */
+/**
+ * Number of rows in one batch. The number is low, because a batch stays in memory and a row of `pictures` has
+ * up to 256 KiB.
+ */
 export const COPY_BATCH = 500
 
 /** Quotes column names for both engines. */
@@ -74,7 +77,7 @@ const uncounted = (row: CopiedRow): CopiedRow => {
  * Copies all rows into empty tables, then reads them back and compares the digests. Returns the number of
  * rows by table.
  *
- * @throws StorageError when they differ; the caller rolls back
+ * @throws StorageError when the digests differ; the caller rolls back
  */
 export const copyRows = async (
   from: Side,

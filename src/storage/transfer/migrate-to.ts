@@ -9,12 +9,12 @@ import { advanceSequences, emptyTables, inPostgres, lockOthersOut, postgresSide 
 import { sqliteSide } from './sqlite.ts'
 
 /**
- * Copies a PostgreSQL instance into the database file `target` and verifies every row. With `online`, servers
- * may go on writing, as for a backup. The copy then lacks the writes that were made after the copy began.
- * Without `online` no server may be connected, so that a move loses nothing.
+ * Copies a PostgreSQL instance into the database file `target` and verifies every row. A backup sets
+ * `online`: servers may then go on writing, and the copy lacks the writes that they make after the copy
+ * began. A move does not set `online`: no server may then be connected, so that no write is lost.
  *
- * @throws StorageError when the copy differs, one of the databases cannot be used or, without `online`, a
- * server is connected
+ * @throws StorageError when the copy differs or one of the databases cannot be used. Also thrown when a
+ * server is connected and `online` is false
  */
 export const toFile = (
   url: string,
@@ -30,15 +30,15 @@ export const toFile = (
         async (connection, where) => {
           if (!online) await lockOthersOut(connection, where)
           using db = new Database(partial, { create: true })
-          // The file is not in use yet; it is synced when it is complete.
+          // Nobody uses the file yet, so it is synced only when it is complete.
           for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
             db.run(`PRAGMA ${pragma}`)
           migrate(db)
           db.run('BEGIN')
           await copyRows(postgresSide(connection), sqliteSide(db), onProgress)
           db.run('COMMIT')
-          // Without `online` the file is the new database in the data directory, so it is given to the owner
-          // of that directory. A backup stays with the user who makes it.
+          // When `online` is false, the file is the new database in the data directory, so it is given to the
+          // owner of that directory. A backup stays with the user who makes it.
           if (!online) giveToOwner(partial)
         },
       ),

@@ -56,9 +56,9 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 }
 
 /**
- * Runs `body` in a transaction on the database at `url` and commits it. With `migrate`, the transaction locks
- * other servers out and applies pending migrations before `body`, so that a refusal undoes the migrations
- * too. Without `migrate`, pending migrations are an error.
+ * Runs `body` in a transaction on the database at `url` and commits it. If `migrate` is true, the transaction
+ * locks other servers out and applies pending migrations before `body`, so that a refusal undoes the
+ * migrations too. If `migrate` is false, pending migrations are an error.
  *
  * @throws StorageError, whose message contains no user and no password. An SQLiteError of `body` is thrown
  * unchanged
@@ -98,8 +98,9 @@ export const inPostgres = async <T>(
 
 /** Locks other servers out and applies pending migrations, in the transaction of the connection. */
 const migrateAlone = async (connection: ReservedSQL, where: string): Promise<void> => {
-  // The tables are locked before the migrations: beside a running server the lock fails, and the server keeps
-  // its schema. An empty database has no table to lock. A server that starts there waits in `applyPending`.
+  // The tables are locked before the migrations. While a server runs, the lock fails, and no migration
+  // changes the schema that the server uses. An empty database has no table to lock. A server that starts on
+  // an empty database waits in `applyPending`.
   const [found] = await connection.unsafe("SELECT to_regclass('write_lock') IS NOT NULL AS has_tables")
   if (found.has_tables) await lockOthersOut(connection, where)
   await applyPending(connection, where)
