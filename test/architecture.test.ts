@@ -64,11 +64,11 @@ const folderOf = (file: string): string => file.split('/').slice(0, -1).join('/'
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(match => match[1] ?? '')
 
-/** Returns the imported file as a path below src. The result for a package is no file of src. */
+/** Returns the imported file as a path below src. For an imported package, no file has the returned path. */
 const targetOf = (file: string, imported: string): string =>
   imported.startsWith('#src/') ? imported.slice('#src/'.length) : join(dirname(file), imported)
 
-/** Returns breaches as `file -> import`, so that a failed test names the imports to fix. */
+/** Returns the forbidden imports as `file -> import`, so that a failed test names the imports to fix. */
 const breaches = (offends: (file: string, imported: string) => boolean): string[] =>
   [...source].flatMap(([file, text]) =>
     importsOf(text)
@@ -134,7 +134,7 @@ test('each export is used in another file of src, except those listed', () => {
       .filter(name => !/^(resource-server|testing)\//.test(file) && !isUsedElsewhere(file, name))
       .map(name => `${file} ${name}`),
   )
-  // Exports that only their own file, tests and scripts of .ci use.
+  // The only users of these exports are their own file, tests and scripts of .ci.
   expect(unused).toEqual([
     'dev/fake-openid.ts fakeOpenId',
     'dev/mint-schema.ts badTokenNames',
@@ -151,8 +151,9 @@ test('each export is used in another file of src, except those listed', () => {
 })
 
 test('an exported name means one thing: no two files export it', () => {
-  // Several files export these names on purpose. Each resource of the admin API has a schema and rules, each
-  // adapter of the SDK has the same functions, and both entries of the testing package have `startGatehouse`.
+  // Several files export these names on purpose. Each resource of the admin API exports `writable`,
+  // `judgeNew` and `judgeChange`. The adapters of the SDK export the same functions. Both entries of the
+  // testing package export `startGatehouse`.
   const oneOfAKind =
     /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|protect|getClaims|startGatehouse)$/
   // The testing package imports no other room, so it declares the server's types again.
@@ -221,7 +222,8 @@ const codeOf = (text: string): string => text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s
 test('SQL lives in storage/ and in files called store.ts', () => {
   const allowed = (file: string) => file.startsWith('storage/') || file.endsWith('store.ts')
   expect(breaches((file, imported) => /^drizzle-orm/.test(imported) && !allowed(file))).toEqual([])
-  // Code can query with a transaction and its `tables` alone, so imports do not show all queries.
+  // Code can make queries without an import, through the `tables` of a transaction. The test therefore also
+  // looks for such calls.
   const query = /\.(?:select|selectDistinct|insert|\$count)\(|\btables\b(?!\.ts)/
   const asking = [...source].filter(([file, text]) => !allowed(file) && query.test(codeOf(text)))
   expect(asking.map(([file]) => file)).toEqual([])
@@ -265,7 +267,7 @@ test('each table is written by the one file that owns it', () => {
       .map(([name, file]) => `${name}: ${file}`)
       .sort(),
   )
-  // `machinery` lists exactly the files that write to tables which their code does not name.
+  // `machinery` lists the files whose code writes to tables without naming them.
   const general = writers.filter(([, written]) => written.includes('*')).map(([file]) => file)
   expect(general).toEqual(Object.keys(machinery))
 })
@@ -293,12 +295,14 @@ test('only config.ts and the command line read the environment', () => {
   ).toEqual([])
 })
 
-/** Files that keep state outside of the parts that `openCore` and `createApp` make. */
+/**
+ * Files that keep state of their own. All other state is in the parts that `openCore` and `createApp` make.
+ */
 const stateful = [
-  // State of a request, keyed by the request object, which is all that Elysia and its adapters pass on.
+  // State of a request. Its key is the request object, because Elysia and its adapters pass on nothing else.
   'http/call.ts',
   'resource-server/elysia.ts',
-  // State of a connection, and of an app.
+  // State of a database connection, and state of an app.
   'storage/store.ts',
   'resource-server/fastify.ts',
   // The process has one order of ids, one pool of threads and one set of file locks.
@@ -306,12 +310,12 @@ const stateful = [
   'directory/users/hash-threads.ts',
   'tokens/signing-thread.ts',
   'storage/sqlite/lock.ts',
-  // A module of the runtime, which the first call loads.
+  // A module of the runtime that the first call loads.
   'lib/ip.ts',
   // Each thread has its own modules.
   'tokens/signing-worker.ts',
   'storage/sqlite/checkpoint-worker.ts',
-  // Cached results of pure functions that read only embedded files or colours.
+  // Cached results of functions that depend only on embedded files or on a colour.
   'directory/users/common-passwords.ts',
   'pages/accent.ts',
   'pages/assets.ts',
@@ -328,7 +332,7 @@ test('the time is read from the clock of the context', () => {
   const readers = [...source]
     .filter(([, text]) => /Date\.now\(|new Date\(\)/.test(text))
     .map(([file]) => file)
-  // Log lines have the real time, even when the clock of development mode is moved.
+  // Log lines have the real time, even after the clock of development mode was changed.
   expect(readers.filter(file => !/^(cli\/|resource-server\/|testing\/|dev\/)/.test(file))).toEqual([
     'lib/log.ts',
   ])
@@ -345,8 +349,8 @@ test('the signature algorithms are listed once, and once in each package that im
 
 test('no function is longer than 80 lines, except the schema', () => {
   const indentOf = (line: string) => line.length - line.trimStart().length
-  // Biome indents the body of a function more than the first line, so the function ends at the next line that
-  // is not indented more.
+  // Biome indents the body of a function more than its first line. The function ends at the next line that is
+  // not indented more than the first line.
   const lengthFrom = (lines: string[], start: number): number => {
     const indent = indentOf(lines[start] ?? '')
     const end = lines.findIndex((line, i) => i > start && line !== '' && indentOf(line) <= indent)

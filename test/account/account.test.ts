@@ -33,7 +33,7 @@ const signedIn = async () => {
   return { user, browser, page: await browser.get('/account') }
 }
 
-/** Starts a session at the client, as a code exchange does. */
+/** Starts a session at the client without a code exchange. */
 const startSession = async (browser: ReturnType<typeof openBrowser>) => {
   const { code = '' } = answerOf(await browser.get(authorizeUrl('web')))
   const { login_id, user_id } = await codeRow(app, code)

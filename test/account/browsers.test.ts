@@ -66,7 +66,7 @@ test('the browsers of a user are listed with their sessions, this browser first'
   expect(page.html.match(/This browser/g)).toHaveLength(1)
   expect(offered(page)).toEqual(['session', 'browser'])
   expect(offered(await other.get('/account'))).toEqual(['browser', 'session'])
-  // A session outlives its login and is then listed by itself.
+  // The login has expired, but its session has not. The page lists the session without a login.
   app.clock.advance(DAY)
   const later = thisBrowser()
   const alone = await signIn(later, await later.get('/account'), user.username)

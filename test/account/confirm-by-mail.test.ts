@@ -20,14 +20,14 @@ let made = 0
 /** A user who has a verified address and a password. */
 const withPassword = () => addUser(app, `person${++made}`, { email_verified: true })
 
-/** A user who has a verified address, and no password, passkey or account at a provider. */
+/** A user who has a verified address, but no password, no passkey and no account at a provider. */
 const withoutWays = async (): Promise<Json> => {
   const { user } = await addPasskeyUser(app, `person${++made}`, { email_verified: true })
   await app.admin('DELETE', `/users/${user.id}/factors?only_way_in=true`)
   return user
 }
 
-/** Signs in with a code by mail, on a login page or on the page that leads to it. */
+/** Signs in with a code by mail. `page` is a login page or another page with a link to such a code. */
 const signInByMail = async (browser: Browser, page: Page, { username }: Json): Promise<Page> => {
   while ((await deliverMails(app.context)) > 0);
   mail.clear()
@@ -75,7 +75,7 @@ test('MCD-02 a code adds no factor for a user with a password, although a client
   const handle = asked.forms[0]?.fields.request
   expect((await browser.get(`/oauth/enrol?request=${handle}`)).heading).toBe(CONFIRM)
   expect((await signIn(browser, asked, user.username)).url).toStartWith('/oauth/enrol')
-  // A login that began earlier with a code adds no factor either.
+  // A login that began with a code for another request adds no factor either.
   const other = await enter(await withPassword())
   expect((await other.follow(await other.get(link))).heading).toBe(CONFIRM)
 })

@@ -10,7 +10,7 @@ const app = await startApp({}, { mail: captureMail() })
 const desk = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
 
 let made = 0
-/** Creates a user without a password, and returns the user with the id of the invitation. */
+/** Creates a user without a password. Returns the user and the id of the user's invitation. */
 const addInvited = async (invite: 'mail' | 'link') => {
   const username = `invited-${++made}`
   const email = `${username}@example.com`
@@ -29,7 +29,7 @@ const addInvited = async (invite: 'mail' | 'link') => {
 const rows = (table: 'invitations' | 'mails') => app.context.store.read(q => q.select().from(q.tables[table]))
 const stored = async () => [await rows('invitations'), await rows('mails')]
 
-/** Expects a refusal with this reason, and that nothing is stored, mailed or recorded. */
+/** Expects a refusal with this reason. Expects that the request stores, mails and records nothing. */
 const expectRefused = async (invitation_id: string, reason: string) => {
   await app.events()
   const before = await stored()

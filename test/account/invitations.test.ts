@@ -39,7 +39,7 @@ const open = async (url: string) => {
   return { browser, page: await browser.get(url) }
 }
 
-/** Fills in the first form and returns the second. */
+/** Fills in the first page and returns the second page. */
 const introduce = async (url: string, who: Json = somebody()) => {
   const { browser, page } = await open(url)
   return { browser, page: await browser.submit(page, who) }

@@ -25,7 +25,7 @@ const app = await startApp({}, { mail })
 await addClient(app, 'web')
 const NEW = 'Another-horse-8'
 
-/** Chooses a language in the footer of a page, in a browser that shows the path `address`. */
+/** Chooses a language in the footer of a page. `address` is the path that the browser shows. */
 const choose = (browser: Browser, page: Page, language: string, address = page.url): Promise<Page> =>
   browser.post('/language', { ...page.chooser?.fields, language }, { referer: `${BASE}${address}` })
 

@@ -67,7 +67,9 @@ const changePassword = async (browser: Browser) => {
   return browser.submit(page, { current_password: PASSWORD, password, password_repeat: password })
 }
 
-/** Before its own write, each request makes at least two writes that end 500 sessions each. */
+/**
+ * Each request makes at least two writes that end 500 sessions each, and then one write for its own change.
+ */
 test.each<[name: string, reason: string, end: (browser: Browser) => Promise<unknown>]>([
   [
     'sign-out',

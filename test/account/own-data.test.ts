@@ -233,10 +233,10 @@ describe('download', () => {
     expect(data.events.map(({ type }: Json) => type)).toContain('user.mfa_enabled')
     const own = data.events.filter(({ type }: Json) => type === 'user.mfa_enabled')
     expect(own).toMatchObject([{ ip_address: '192.0.2.10', user_agent: expect.any(String) }])
-    // A change of a group is listed when it concerns this user, and left out when it concerns another user.
+    // The file lists changes of a group that concern this user, and no changes that concern another user.
     const joined = data.events.filter(({ type }: Json) => type === 'group.updated')
     expect(joined).toMatchObject([{ metadata: { name: 'Sales', member_added: user.id } }])
-    // An event that an administrator caused omits the administrator's id, address and user agent.
+    // An event that an administrator caused does not contain the administrator's id, address and user agent.
     const foreign = data.events.filter(({ type }: Json) => type === 'user.created')
     expect(foreign.map(Object.keys)).toEqual([
       ['id', 'type', 'target_id', 'target_type', 'metadata', 'timestamp'],

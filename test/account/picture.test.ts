@@ -20,7 +20,7 @@ const signedIn = async (more: Json = {}, start = '/account') => {
 
 const form = async (browser: Browser): Promise<Page> => browser.get('/account/profile')
 
-/** Posts the form of the picture with a file, as a browser does. */
+/** Posts a file with the form for the picture. */
 const upload = async (browser: Browser, file: Buffer, more: Record<string, string> = {}, origin?: string) => {
   const { csrf_token = '' } = formOf(await form(browser), '/account/picture').fields
   const data = new FormData()
@@ -28,7 +28,8 @@ const upload = async (browser: Browser, file: Buffer, more: Record<string, strin
   data.set('picture', new File([new Uint8Array(file)], 'photo', { type: 'image/png' }))
   for (const [name, value] of Object.entries(more)) data.set(name, value)
   const request = new Request('http://localhost:8080/account/picture', { method: 'POST', body: data })
-  // The content type names the boundary in the body, so both come from the same request.
+  // The content type contains the boundary that the body uses, so content type and body come from one
+  // request.
   const type = request.headers.get('content-type') ?? ''
   return browser.post('/account/picture', new Uint8Array(await request.arrayBuffer()), {
     'content-type': type,

@@ -25,7 +25,7 @@ const allow = async (settings: Json, slug = 'default') =>
 const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
 const userAt = async (email: string) => (await users()).find(user => user.email === email)
 
-/** Sends the queued mail, and returns it. */
+/** Sends the queued mails and returns them. */
 const letters = async () => {
   const before = mail.mails.length
   while ((await deliverMails(app.context)) > 0);
@@ -34,14 +34,14 @@ const letters = async () => {
 
 const urlIn = ({ text }: { text: string }): string => /http:\S+/.exec(text)?.[0] ?? ''
 
-/** Opens the form from a login page and returns it. */
+/** Opens the registration form through the link on a login page. */
 const openForm = async (browser: Browser, url = '/account'): Promise<Page> => {
   const login = await browser.get(url)
   const link = unescapeHtml(/href="(\/oauth\/sign-up[^"]*)"/.exec(login.html)?.[1] ?? '/none')
   return browser.get(link)
 }
 
-/** Requests a registration. Returns the answer, and the mail with its link. */
+/** Requests a registration. Returns the answer, the mail and the link in the mail. */
 const register = async (browser: Browser, email: string, url?: string) => {
   const answer = await browser.submit(await openForm(browser, url), { email })
   const [letter] = await letters()
@@ -268,8 +268,8 @@ describe('approval', () => {
       { to: second.who.email, subject: 'You can sign in to Gatehouse now' },
     ])
     expect(await waiting()).toEqual([])
-    // A user who is disabled later must not look like a new registration: an approval would let them in
-    // again.
+    // A user who was approved and then disabled is no new registration. If the list showed this user, an
+    // approval could enable the user again.
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: false })).status).toBe(200)
     expect(await waiting()).toEqual([])
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)

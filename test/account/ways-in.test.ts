@@ -13,7 +13,7 @@ const factors = async ({ id }: { id: string }) =>
     ({ user_id }) => user_id === id,
   )
 
-/** Posts the removal of a factor with the token of the page. */
+/** Posts the removal of a factor with the CSRF token of the page. */
 const remove = async (browser: Browser, page: Page, factor_id: string) => {
   const csrf_token = page.forms.find(({ fields }) => fields.csrf_token)?.fields.csrf_token ?? ''
   return browser.post('/account/security/remove', { csrf_token, factor_id })
@@ -75,7 +75,7 @@ describe('PEO-18 the only way in', () => {
     }
     expect(await factors(user)).toHaveLength(1)
     expect((await app.admin('DELETE', `/users/${user.id}/factors?only_way_in=true`)).status).toBe(204)
-    // A user with a password can still sign in, so no confirmation is needed.
+    // A user with a password can sign in without factors, so no confirmation is needed.
     const other = await addUser(app, `person${++made}`)
     const browser = openBrowser(app)
     await enrolPasskey(browser, await openEnrolment(browser, other.username))

@@ -37,7 +37,7 @@ const wrong = [
 
 let made = 0
 const person = () => addUser(app, `person${++made}`)
-/** Each request comes from another network, because wrong attempts are counted by network. */
+/** Each browser has another network, because the server counts wrong attempts by network. */
 const browserOf = (): Browser => openBrowser(app, { ip: `198.51.100.${++made % 250}` })
 const signedIn = async (path: string): Promise<[Browser, Page]> => {
   const browser = browserOf()
@@ -112,7 +112,7 @@ test.each(forms)(
   async ({ open, action }) => {
     for (const value of wrong) {
       const [browser, shown] = await open()
-      // A form for a passkey has no field to type in.
+      // Forms without a text field, such as those for passkeys, are left out.
       const page = { ...shown, forms: shown.forms.filter(form => textsOf(form).length > 0) }
       const fields = textsOf(formOf(page, action))
       expect(fields.length).toBeGreaterThan(0)

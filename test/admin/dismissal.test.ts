@@ -14,8 +14,8 @@ let app: TestApp
 type Interruption = () => Promise<unknown>
 const interruptions = new AsyncLocalStorage<Interruption[]>()
 /**
- * Runs `interruption` once, immediately before the first write of `request`, as if the write of the
- * interruption had been queued earlier. Writes by jobs of the server do not start the interruption.
+ * Runs `interruption` once, immediately before the first write of `request`. Writes by jobs of the server do
+ * not start the interruption.
  */
 const interrupted = <T>(interruption: Interruption, request: () => Promise<T>): Promise<T> =>
   interruptions.run([interruption], request)

@@ -5,8 +5,8 @@ import { startApp } from '#test/support/app.ts'
 const app = await startApp()
 const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
 /**
- * All list routes, so that a new route is covered. The ids in the paths need not exist, because the query is
- * checked first.
+ * All list routes, so that the tests include each new route. The ids in the paths need not exist, because the
+ * server checks the query first.
  */
 const lists = app.routes
   .filter(({ method, query }) => method === 'GET' && 'limit' in shapeOf(query))
@@ -44,7 +44,8 @@ describe.each(lists)('$path', ({ path, names }) => {
   })
 
   test('an empty filter is refused, and never means "no filter"', async () => {
-    // An empty cursor is refused as malformed. An empty search matches every name.
+    // An empty cursor is refused too, but as malformed (400). An empty search is allowed: it matches every
+    // name.
     for (const name of names.filter(each => each !== 'cursor' && each !== 'search'))
       expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])
     if (!path.includes('nobody')) expect((await statusOf(`${path}?cursor=`))[1]).toBe(400)

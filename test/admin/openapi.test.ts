@@ -30,7 +30,7 @@ const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([p
 const schemaAt = (operation: Json, status: number): Json | undefined =>
   at(operation.responses[status] ?? {}).content?.['application/json']?.schema
 
-/** Returns the object that a reference of the document names. */
+/** Replaces a `$ref` by the object of the document to which it refers. */
 const at = (item: Json): Json =>
   item.$ref
     ? at(
@@ -42,11 +42,13 @@ const at = (item: Json): Json =>
     : item
 for (const { operation } of operations) operation.parameters = (operation.parameters ?? []).map(at)
 
-/** zod resolves only references to `$defs`. */
+/** The schemas of the document, with references to `$defs`. zod resolves no other references. */
 const $defs = JSON.parse(
   JSON.stringify(document.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
 )
-/** Builds a validator from the documented schema; it refuses fields that the schema does not name. */
+/**
+ * Builds a validator from a documented schema. The validator refuses fields that the schema does not name.
+ */
 const validator = ({ $ref }: Json) =>
   z.fromJSONSchema({ $ref: $ref.replace('#/components/schemas/', '#/$defs/'), $defs })
 
@@ -182,13 +184,13 @@ describe('real answers', async () => {
     'PUT /settings': { backup_keep: 14 },
   }
   for (const name of ['id', 'created_at', 'updated_at', 'last_login']) delete bodies['POST /users'][name]
-  // Two pages are needed to see a next_cursor.
+  // A list with a `next_cursor` needs two pages.
   const queries: Record<string, string> = {
     'DELETE /sessions': '?organization_id=org_default',
     'GET /clients/{client_id}/test-login': `?user_id=${user.id}`,
   }
   let made = 0
-  /** Resources for the deletions; no other case needs them. */
+  /** Objects that the DELETE routes delete. No other case uses these objects. */
   const spare: typeof ids = {
     user_id: async () => (await addUser(app, `spare${++made}`)).id,
     org_id: async () => (await addOrganization(app, `spare${++made}`)).id,

@@ -41,7 +41,7 @@ interface Case {
   /** Well-formed values that conflict with stored data or with other fields. */
   stored: Json
   /**
-   * The fields of `stored` that are refused. The other fields are the context that makes these fields wrong.
+   * The fields of `stored` that are refused. They are wrong only together with the other fields of `stored`.
    */
   refused: string[]
 }
@@ -181,7 +181,7 @@ const WITHOUT_REVIEW = [
 ]
 
 /**
- * Returns the method and path of the route that serves a call. This path has parameter names in place of ids.
+ * Returns the method and path of the route that serves a call. The path has parameter names in place of ids.
  */
 const routeOf = (call: string): string => {
   const [method = '', path = ''] = call.split(' ')
@@ -191,7 +191,7 @@ const routeOf = (call: string): string => {
   return `${route?.method} ${route?.path}`
 }
 
-/** Returns a body with the wrong values of both kinds. */
+/** Returns a body with the wrong values of `schema` and of `stored`. */
 const both = ({ schema, stored }: Case): Json => ({
   ...stored,
   ...schema,

@@ -50,8 +50,8 @@ const below = [
   ...['metadata', 'sso', 'nowhere'].map(name => `/dev/saml/${name}`),
 ]
 /**
- * For GET, HEAD and OPTIONS: a plain request and one with preflight headers. For other methods: a plain
- * request, and requests with malformed bodies and credentials.
+ * Requests for each method. GET, HEAD and OPTIONS: a plain request, and a request with preflight headers.
+ * Other methods: a plain request, and requests with malformed bodies and credentials.
  */
 const kinds = (method: string): RequestInit[] => {
   const origin = 'http://127.0.0.1:4711'

@@ -6,7 +6,7 @@ import { startCollector } from '#test/support/collector.ts'
 
 test('two servers in one process share no metrics, limits, queues, caches or keys', async () => {
   const [one, other] = [await startApp(), await startApp()]
-  // Removes the gauges of the process, because both servers run in one process.
+  // Returns the metrics without the gauges of the process, because both servers run in one process.
   const counted = (app: typeof one) =>
     app.context.store.metrics
       .render()

@@ -32,7 +32,9 @@ const open = (query = '', bearer = token, method = 'GET') =>
     headers: { authorization: `Bearer ${bearer}` },
   })
 
-/** Reads messages of a stream; `undefined` at its end. */
+/**
+ * Returns a function that reads the next message of a stream. It returns undefined at the end of the stream.
+ */
 const readerOf = (answer: Response) => {
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''

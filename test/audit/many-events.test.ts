@@ -91,7 +91,7 @@ describe('among 40,000 events', () => {
     },
   )
 
-  /** Awaits the work, during which the event loop must turn more than `least` times. */
+  /** Awaits the work. Expects that the event loop turns more than `least` times meanwhile. */
   const turning = async <T>(work: Promise<T>, least: number): Promise<T> => {
     let [turns, isOver] = [0, false]
     const count = (): void => {
@@ -110,7 +110,7 @@ describe('among 40,000 events', () => {
     const fitting = everything.filter(
       ({ actor_id, ip_address }) => actor_id === filter.actor_id && ip_address === filter.ip_address,
     )
-    // 10,000 events of the actor are compared, 5,000 at a time.
+    // The server compares 10,000 events of the actor, 5,000 in each turn of the event loop.
     expect(await turning(listEvents(store, filter, { order: 'asc', limit: 40_000 }), 2)).toEqual(fitting)
     expect(await turning(countEvents(store, filter), 2)).toBe(fitting.length)
   })

@@ -61,7 +61,7 @@ describe('STA-01 the statistics', () => {
     await signInTo(shop, 'alice')
 
     expect(await counts('?interval=hour')).toEqual({
-      // One of the three tokens is the admin client's: the test uses it for the admin API.
+      // One of the three tokens is the admin client's token, with which the test calls the admin API.
       '2026-01-15T12:00:00.000Z': { ...nothing, logins: 2, new_users: 2, active_users: 1, tokens: 3 },
       '2026-01-15T13:00:00.000Z': { ...nothing, logins: 1, active_users: 2, tokens: 2 },
       '2026-01-16T13:00:00.000Z': { ...nothing, logins: 1, active_users: 1, tokens: 2 },
