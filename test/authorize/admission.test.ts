@@ -115,7 +115,8 @@ test('ADM-05 a name in more than 100 clients cannot be changed', async () => {
   expect(await rename()).toMatchObject({ status: 409, body: { error: 'conflict' } })
   expect((await app.admin('GET', `/groups/${group.id}`)).body.name).toBe('writers')
   expect(await app.events()).toEqual([])
-  // The stored lists contain this name between two others, but no client names this group.
+  // The name of this group is a comma. The stored lists have a comma between the names of two other groups,
+  // but no client names this group.
   expect((await app.admin('PUT', `/groups/${comma.id}`, { name: 'comma' })).status).toBe(200)
   expect((await app.events()).map(({ target_id }) => target_id)).toEqual([comma.id])
   await app.admin('PUT', '/clients/web-7', { allowed_groups: [] })

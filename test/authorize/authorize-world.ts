@@ -29,13 +29,13 @@ export const startAuthorize = async () => {
   })
   const get = (more: Record<string, string | undefined> = {}, client_id = 'web') =>
     openBrowser(app).get(authorizeUrl(client_id, more))
-  /** Returns the rows that requests have stored; a refused request adds none. */
+  /** Returns the rows that requests have stored. A refused request stores no row. */
   const stored = () =>
     app.context.store.read(async q => [
       await q.select().from(q.tables.authorization_requests),
       await q.select().from(q.tables.stored_posts),
     ])
-  /** Removes the parts in which any two answers differ, such as request ids. */
+  /** Returns the answer without the parts that differ in every answer, such as request ids. */
   const comparable = ({ status, html, headers }: Page) => ({
     status,
     html: html.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID'),

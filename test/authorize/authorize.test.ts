@@ -5,7 +5,7 @@ import { startAuthorize } from './authorize-world.ts'
 
 const { app, get, stored, expectPage } = await startAuthorize()
 
-/** Returns the error sent to the client, and asserts that `state` and `iss` come with it. */
+/** Returns the error that is sent to the client. Asserts that `state` and `iss` are sent too. */
 const refusal = async (page: Page) => {
   expect(page.status).toBe(302)
   expect(page.headers.getSetCookie()).toEqual([])

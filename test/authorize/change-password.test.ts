@@ -10,7 +10,7 @@ await addClient(app, 'web')
 const NEW = 'Another-horse-8'
 let users = 0
 
-/** A user with a temporary password, as an administrator sets it. */
+/** A user for whom an administrator has set a temporary password. */
 const temporary = async () => {
   const user = await addUser(app, `user${++users}`)
   await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })

@@ -7,7 +7,7 @@ import { documentWorld, json, request, WEB } from './document-world.ts'
 
 const { answerWith, app, asked, giveUp, logIn, open, publish, stored } = await documentWorld()
 
-/** A new user for each test: calls that fetch documents are limited per user. */
+/** Each test has a new user, because the server limits the fetched documents by user. */
 let people = 0
 const person = async () => {
   const username = `person${++people}`

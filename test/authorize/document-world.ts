@@ -31,7 +31,7 @@ export const request = (client: Json, more: Record<string, string | undefined> =
 
 /** Starts both servers, with a person, a registered client and an API. */
 export const documentWorld = async () => {
-  /** The answers by URL. A URL without an answer gets 404. */
+  /** The answers by URL. The publisher answers 404 for other URLs. */
   const published = new Map<string, Answer>()
   /** The requested URLs, in order. */
   const asked: string[] = []
@@ -48,12 +48,12 @@ export const documentWorld = async () => {
   afterAll(() => publisher.stop(true))
 
   /**
-   * The publisher answers for hosts below .example and for published URLs. Other calls use the checks of
-   * production, but only localhost resolves.
+   * The publisher answers calls to hosts below .example and calls to published URLs. Other calls pass the
+   * checks of production, but only the name `localhost` resolves.
    */
   const allowed = { outbound_allow: ['*=127.0.0.1:*'] }
   const call = outboundFetch(allowed)
-  /** Ends the latest call to slow.example, as its timeout would. */
+  /** Ends the latest call to slow.example in place of its timeout. */
   let giveUp = new AbortController()
   const real = outboundFetch(
     { outbound_allow: [] },
@@ -86,7 +86,7 @@ export const documentWorld = async () => {
   await create(app, '/apis', tools)
 
   let count = 0
-  /** Publishes a document at a new URL, or at the given one, and returns the client. */
+  /** Publishes a document at a new URL or at the given URL. Returns the client. */
   const publish = (
     more: Json = {},
     headers: Record<string, string> = {},
@@ -104,7 +104,7 @@ export const documentWorld = async () => {
     return document
   }
 
-  /** Changes the answer for a URL. Without `answer`, the URL gets 404. */
+  /** Changes the answer for a URL. If `answer` is undefined, the answer is 404. */
   const answerWith = (client_id: string, answer?: Answer): void => {
     if (answer) published.set(client_id, answer)
     else published.delete(client_id)
@@ -116,7 +116,7 @@ export const documentWorld = async () => {
     return { browser, page: await signIn(browser, await browser.get(request(client, more)), username) }
   }
 
-  /** Signs in and approves the consent; returns the browser and the parameters that the client gets. */
+  /** Signs in and approves the consent. Returns the browser and the parameters that the client gets. */
   const logIn = async (client: Json, more: Record<string, string | undefined> = {}, username?: string) => {
     const { browser, page } = await open(client, more, username)
     const answer = await browser.submit(page, { decision: 'approve' }, '/oauth/consent')
@@ -128,7 +128,7 @@ export const documentWorld = async () => {
     return redeem(app, client, answer.code ?? '', { redirect_uri: more.redirect_uri ?? WEB })
   }
 
-  /** Returns the clients with a consent, by id. */
+  /** Returns the ids of the stored clients. */
   const stored = () =>
     app.context.store.read(async q =>
       (await q.select().from(q.tables.dynamic_clients)).map(({ client_id }) => client_id),

@@ -49,7 +49,7 @@ const register = async (more: Json = {}) => {
 const request = (client: Json, more: Record<string, string | undefined> = {}) =>
   authorizeUrl(client.client_id, { redirect_uri: WEB, scope: 'openid tools.read', resource: TOOLS, ...more })
 
-/** Signs in and approves the consent; returns the browser and the parameters that the client gets. */
+/** Signs in and approves the consent. Returns the browser and the parameters that the client gets. */
 const logIn = async (client: Json, more: Record<string, string | undefined> = {}, username = 'alice') => {
   const browser = openBrowser(app)
   const consent = await signIn(browser, await browser.get(request(client, more)), username)

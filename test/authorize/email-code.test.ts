@@ -156,7 +156,7 @@ describe('MCD-02 a code by mail is no second factor', () => {
     const user = await newUser()
     const browser = newBrowser()
     const { page, code } = await ask(browser, user.username, authorizeUrl('web', more))
-    // A code alone adds no factor for a user who has a password.
+    // A user who has a password cannot add a factor with a code alone.
     const confirm = await browser.follow(await enter(browser, page, code))
     expect(confirm.heading).toBe('Confirm it’s you')
     expect((await browser.follow(await signIn(browser, confirm, user.username))).heading).toBe(heading)
@@ -356,7 +356,7 @@ describe('guesses', () => {
       browser.cookies.delete('gatehouse_login_8080')
     }
     for (let count = 0; count < 12; count++) await ask(newBrowser(), user.username)
-    // A browser in which only another user of the organization has signed in counts as unknown.
+    // A browser counts as unknown if only another user of the organization has signed in with it.
     for (const browser of [newBrowser(), foreign])
       expect((await ask(browser, user.username)).letter).toBeUndefined()
     const { page, code } = await ask(own, user.username)

@@ -63,7 +63,7 @@ describe('a login adds no factor without fresh authentication', () => {
     const asked = await steal(owner).get(authorizeUrl('web', { acr_values }))
     expect(asked.heading).toBe('Sign in')
     expect(await factorsOf(user)).toEqual([])
-    // The owner signs in and enrols the factor in one browser.
+    // The owner can enrol the factor, because the owner signs in and enrols in one browser.
     const choice = await signIn(owner, await owner.get(authorizeUrl('web', { acr_values })), user.username)
     const { page } = await enrolPasskey(owner, choice)
     expect(answerOf(await owner.submit(page, {}, '/oauth/enrol')).code).toBeString()
@@ -109,7 +109,7 @@ describe('a login adds no factor without fresh authentication', () => {
     )
     expect(asked.heading).toBe('Sign in')
     expect([await factorsOf(user), await app.events()]).toEqual([[], []])
-    // The key that is already in the app stays valid.
+    // The key that the user has already added to the app stays valid.
     const choice = await signIn(browser, asked, user.username)
     const again = await browser.get(linkWith(choice, 'kind=totp'))
     expect(keyOf(again)).toBe(keyOf(page))

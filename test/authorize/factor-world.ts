@@ -11,7 +11,7 @@ export const startWithFactors = async () => {
   const web = await addClient(app, 'web')
   await addClient(app, 'shop', { consent_required: true })
   let users = 0
-  /** A code is valid once, so the clock moves on to the next code. */
+  /** Moves the clock on to the next code, because each code is valid once. */
   const nextCode = () => app.clock.advance(30 * SECOND)
   const rows = <Name extends 'logins' | 'sessions' | 'factors' | 'recovery_codes' | 'authorization_requests'>(
     name: Name,

@@ -26,7 +26,7 @@ await addClient(app, 'mobile', {
 const byPost = (client_id = 'web', more: Record<string, string | undefined> = {}) =>
   authorizeUrl(client_id, { response_mode: 'form_post', ...more })
 
-/** Returns the fields of the form that is posted to the client; `action` is the redirect URI. */
+/** Returns the fields of the form that the page posts to the client. `action` is the redirect URI. */
 const postedBy = (page: Page, action = REDIRECT): Record<string, string> => {
   expect([page.status, page.location, page.forms.length]).toEqual([200, undefined, 1])
   expect(page.html).toContain('<form method="post" action="')
@@ -34,7 +34,7 @@ const postedBy = (page: Page, action = REDIRECT): Record<string, string> => {
   return formOf(page).fields
 }
 
-/** Returns the error of the form, and asserts that `state` and `iss` come with it. */
+/** Returns the error in the form. Asserts that the form also has `state` and `iss`. */
 const refusalOf = (page: Page): string | undefined => {
   const { error, error_description, ...rest } = postedBy(page)
   expect(rest).toEqual({ state: 'xyz', iss: app.context.config.url })

@@ -74,7 +74,7 @@ describe('O-28 a form that was not issued to this browser', () => {
     await addOrganization(app, 'acme')
     const browser = openBrowser(app)
     const url = '/account?organization=acme'
-    // The requests of both tabs have no cookie, as if they were sent at once.
+    // Neither request has a cookie, as when two tabs send their requests at the same time.
     const first = await browser.follow(await browser.get(url))
     browser.cookies.clear()
     const second = await browser.follow(await browser.get(url))

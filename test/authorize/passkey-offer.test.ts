@@ -50,7 +50,6 @@ describe('PEO-15 the offer of a passkey', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
     const [factor] = await app.context.store.read(async q => q.select().from(q.tables.factors))
     expect(factor).toMatchObject({ user_id: user.id, alone: true })
-    // The user has a passkey now.
     const later = withPasskeys()
     expect((await logIn(later, user.username)).heading).toBe('Two-step verification')
   })

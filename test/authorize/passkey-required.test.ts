@@ -119,7 +119,7 @@ describe('PEO-14 where passkeys are required', () => {
     const asked = await later.follow(await later.submit(recover, { recovery_code }, '/oauth/second-factor'))
     expect(asked.heading).toBe('Add a passkey')
     expect(answerOf(await later.get(toClient({ prompt: 'none' }))).error).toBe('login_required')
-    // The recovery code works neither for another user in this request nor a second time.
+    // The recovery code does not work for another user in this request, and does not work a second time.
     const other = await newUser()
     const left = await later.follow(await later.submit(asked, {}, '/oauth/other-account'))
     expect((await signIn(later, left, other.username)).heading).toBe('Add a passkey')

@@ -32,7 +32,7 @@ const openPage = async (browser: Browser, url = authorizeUrl('web')) =>
 const tryCode = async (browser: Browser, username: string, recovery_code: string, url?: string) =>
   browser.submit(await openPage(browser, url), { username, recovery_code }, '/oauth/recover')
 
-/** Creates a passkey on the page that a link opens. */
+/** Creates a passkey on the page of a single-use link. */
 const enrolLink = async (browser: Browser, page: Page) => {
   const passkey = newPasskey()
   const credential = passkey.create(optionsOf(page))
@@ -74,7 +74,7 @@ describe('PEO-16 a user without a password', () => {
     )
     expect(own.map(({ alone }) => alone)).toEqual([true, true])
     expect(own.some(({ credential_id }) => credential_id === passkey.id)).toBe(true)
-    // The code is used up.
+    // The recovery code is used up.
     const again = await tryCode(openBrowser(app), user.username, recovery_code)
     expect(again.status).toBe(401)
     expect((await app.events()).map(({ type, metadata }) => [type, metadata.failure_reason])).toEqual([

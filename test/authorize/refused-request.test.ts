@@ -14,7 +14,10 @@ await addClient(app, 'web', { redirect_uris: [REDIRECT, 'http://localhost:3000/c
 const ask = (more: Record<string, string | undefined>, client_id = 'web', ip = '192.0.2.10') =>
   openBrowser(app, { ip }).get(authorizeUrl(client_id, more))
 
-/** Returns the log lines of refused requests since the last call, without level and time. */
+/**
+ * Returns the log lines about refused requests since the last call of this function. Leaves out level and
+ * time.
+ */
 const refusals = () =>
   logged
     .splice(0)

@@ -54,7 +54,7 @@ export const startRemembering = async () => {
     signOut(browser)
     return page.heading === STEP
   }
-  /** Signs in with a code by mail; returns the next page. */
+  /** Signs in with a code by mail. Returns the next page. */
   const logInByMail = async (browser: Browser, username: string) => {
     const page = await browser.get(linkWith(await browser.get(authorizeUrl('web')), '/oauth/email-code'))
     const sent = await browser.submit(page, { username }, '/oauth/email-code')

@@ -33,7 +33,7 @@ const picker = (more = {}) => authorizeUrl('web', { prompt: 'select_account', ..
 
 const offered = (page: Page) => formOf(page).buttons.filter(({ name }) => name === 'login')
 
-/** Returns the login handle in the button that shows the address. */
+/** Returns the login handle of the button that shows the e-mail address. */
 const handleOf = (page: Page, email: string): string => {
   const button = [...page.html.matchAll(/<button[^>]*value="([^"]*)".*?<\/button>/gs)].find(([html]) =>
     html.includes(email),

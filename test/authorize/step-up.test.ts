@@ -151,7 +151,7 @@ test('max_age passes while the page of the second factor is open: the user signs
   expect([login.status, login.heading]).toEqual([200, 'Sign in'])
   expect(await app.events()).toEqual([])
   const again = await signIn(browser, login, user.username)
-  // The code was not used up, because it was not verified.
+  // The code can be used now, because the refused request did not verify it.
   expect(await classOf(await send(browser, again, { code: codeOf(app, key) }))).toEqual([
     '2',
     ['pwd', 'otp', 'mfa'],

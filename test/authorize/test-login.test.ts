@@ -1,4 +1,4 @@
-/** Tests that the test login of an application shows the values that a real login gets. */
+/** Tests that the test login of an application shows the values that a real login produces. */
 import { beforeEach, expect, test } from 'bun:test'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
