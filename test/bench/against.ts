@@ -6,10 +6,12 @@ import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
 const ROUNDS = 3
-/** Maximum ratio of CPU times per operation. Above this ratio, an operation counts as more expensive. */
+/**
+ * Maximum ratio of the CPU times of an operation. Above this ratio, the operation counts as more expensive.
+ */
 export const TOLERANCE = 1.05
 
-/** Returns the executable of a checkout, or the path itself when it is not a directory. */
+/** Returns the executable of a checkout. Returns `path` itself if it is not a directory. */
 export const executableAt = (path: string): string =>
   resolve(statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'dist/gatehouse') : path)
 
@@ -28,7 +30,7 @@ const ratioOf = ({ ours, theirs }: Compared): number =>
   median(ours.map((cost, round) => cost / (theirs[round] ?? Number.NaN)))
 
 interface Comparison {
-  /** Starts a server of this build (`ours`), and one of another build or of the bare stack (`theirs`). */
+  /** `ours` starts a server of this build. `theirs` starts a server of another build, or the bare stack. */
   start: Record<keyof Compared, () => Promise<Target>>
   operations: Operation[]
   connections: number
@@ -40,9 +42,10 @@ interface Comparison {
 }
 
 /**
- * Prints the CPU time of this build divided by that of the other server: for each operation, the median of
- * three rounds. The time of database processes has rows of its own. Each round restarts both servers. It
- * alternates between them in short slices, so that a change in the machine's speed affects both.
+ * Prints the CPU time of this build divided by the CPU time of the other server. Each operation has the
+ * median of three rounds. The time of database processes has separate rows. Each round restarts both servers
+ * and measures them alternately in short slices, so that a change in the machine's speed affects both
+ * servers.
  *
  * @returns the names of the rows whose ratio exceeds `tolerance`
  */

@@ -9,7 +9,10 @@ const END_OF_HEAD = '\r\n\r\n'
 const [port, ...servers] = process.argv.slice(2).map(Number)
 let turn = 0
 
-/** Clients wait for a response before the next request, so all received bytes belong to one request. */
+/**
+ * True for a complete request. All received bytes belong to one request, because clients wait for a response
+ * before the next request.
+ */
 const isComplete = (received: Buffer): boolean => {
   const end = received.indexOf(END_OF_HEAD)
   if (end < 0) return false

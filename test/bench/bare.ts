@@ -7,9 +7,10 @@ import { paths } from './gatehouse.ts'
 import { freePort, freshDirectory, start } from './server-process.ts'
 import { type BenchClient, REDIRECT_URI, type Target } from './target.ts'
 
-// A bare stack, which shows the least cost of the hot operations. It consists of Bun.serve, SQLite with
-// Gatehouse's schema and durability, and the same signatures. It writes the same rows as Gatehouse, and its
-// requests share commits too. It verifies nothing and has no limits, log, metrics or MACs of events.
+// The bare stack shows the least possible cost of the hot operations. It consists of Bun.serve, SQLite with
+// Gatehouse's schema and durability, and Gatehouse's signatures. It writes the same rows as Gatehouse, and
+// several requests share a commit. It verifies nothing and has no limits, no log, no metrics and no MACs of
+// events.
 
 /** Names of the operations that the bare stack serves (operations.ts). */
 export const BARE_OPERATIONS = [
@@ -32,8 +33,8 @@ const SCRIPTS = {
 }
 
 /**
- * Starts the bare stack, or with `required` the stack of required.ts. Both serve discovery, key set, client
- * credentials, refresh and the code flow.
+ * Starts the bare stack or, for `required`, the stack of required.ts. Each stack serves discovery, the key
+ * set, client credentials, refreshes and the code flow.
  */
 export const bareTarget = async (stack: 'bare' | 'required' = 'bare'): Promise<Target> => {
   const [directory, port] = [await freshDirectory(), await freePort()]
@@ -138,8 +139,8 @@ export const openWrites = (db: Database, { mac, run, end } = NOTHING_ADDED) => {
 }
 
 /**
- * Makes both signing keys. Returns a function that signs a JWT with the key of the given algorithm, by
- * default ES256.
+ * Makes an ES256 key and an RS256 key. Returns a function that signs a JWT with the key of the given
+ * algorithm, by default ES256.
  */
 export const openSigner = () => {
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey

@@ -1,4 +1,4 @@
-/** One answer: `head` is the status line and the header lines. */
+/** One answer. `head` consists of the status line and the header lines. */
 export interface Answer {
   status: number
   head: string
@@ -14,8 +14,9 @@ export interface Connection {
 const END_OF_HEAD = '\r\n\r\n'
 
 /**
- * HTTP/1.1 over a plain socket: `fetch` takes more CPU time than the measured servers and would dominate
- * the result. Supports what those servers send: Content-Length, chunks, or no body.
+ * Opens a connection for HTTP/1.1 over a plain socket. `fetch` takes more CPU time than the measured servers
+ * and would dominate the result. The connection reads the bodies that the measured servers send: with
+ * Content-Length, in chunks, or empty.
  */
 export const connect = async (port: number): Promise<Connection> => {
   let received: Buffer = Buffer.alloc(0)
@@ -100,7 +101,10 @@ export const post = (
 
 let networks = 0
 
-/** Headers of a client from an unused network, so that no rate limit of a network bounds the load. */
+/**
+ * Returns headers of a client in an unused network, so that the rate limits of networks do not limit the
+ * load.
+ */
 export const fromNewNetwork = (): Record<string, string> => {
   const n = networks++
   return { 'x-forwarded-for': `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}` }

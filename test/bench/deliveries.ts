@@ -10,7 +10,7 @@ import { print } from './table.ts'
 const EVENTS = 2_000
 const ROUNDS = 20
 
-/** Stores `count` events in one transaction. Each webhook gets all of them. */
+/** Stores `count` events in one transaction. Each webhook gets all these events. */
 const write = ({ context }: TestApp, count: number): Promise<void> =>
   context.store.write(async tx => {
     for (let i = 0; i < count; i++)
@@ -24,7 +24,9 @@ const write = ({ context }: TestApp, count: number): Promise<void> =>
       })
   })
 
-/** Measures an organization's webhooks when each of them gets every event; the receiver answers at once. */
+/**
+ * Measures the webhooks of an organization. Each webhook gets every event, and the receiver answers at once.
+ */
 const measure = async (webhooks: number) => {
   let arrived = 0
   const server = Bun.serve({
@@ -64,7 +66,9 @@ const measure = async (webhooks: number) => {
   return { webhooks, rate, median: lags[ROUNDS / 2] ?? 0, longest: lags.at(-1) ?? 0 }
 }
 
-/** Prints deliveries a second, and the time from the commit of an event until all webhooks have it. */
+/**
+ * Prints the deliveries per second, and the time from the commit of an event until all webhooks have got it.
+ */
 export const printDeliveries = async (): Promise<void> => {
   print('webhooks  deliveries/s  lag, median  lag, longest')
   for (const webhooks of [1, 100]) {

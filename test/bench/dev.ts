@@ -60,7 +60,8 @@ const startFake: Starter = async directory => {
 }
 
 /**
- * Measures `rounds` starts of the server, and then the memory of the last server and the work of `use` on it.
+ * Measures `rounds` starts of the server. Then measures the memory of the last server, and calls `use` with
+ * that server.
  */
 const measure = async (
   rounds: number,
@@ -99,7 +100,7 @@ const useGatehouse =
     return { mint, reset: median(resets), token: await offlineToken(rounds) }
   }
 
-/** Measures a whole command from start to end on the data directory of a stopped server. */
+/** Measures a whole command on the data directory of a stopped server. */
 const offlineToken = async (rounds: number): Promise<number> => {
   const directory = await freshDirectory()
   const data_dir = join(directory, 'data')

@@ -5,7 +5,10 @@ import { processesOf, type Target } from './target.ts'
 
 const BROWSERS = 16
 
-/** Measures refreshes at 8 connections, alone and while browsers sign in as fast as allowed. */
+/**
+ * Measures refreshes at 8 connections: first alone, then while browsers sign in as fast as the server allows
+ * (R-16).
+ */
 export const measureFlood = async (
   target: Target,
   duration: Duration,

@@ -7,8 +7,8 @@ import { freePort, freshDirectory, removeDirectory, start } from './server-proce
 export const FLOOR = 7
 
 /**
- * Returns the CPU µs of a fixed response of 1.5 KB by Bun.serve, as a measure of the current speed of the
- * machine.
+ * Returns the CPU time in µs that Bun.serve needs for a fixed response of 1.5 KB. The result shows the
+ * current speed of the machine.
  */
 export const measureFloor = async (duration: Duration): Promise<number> => {
   const [directory, port] = [await freshDirectory(), await freePort()]

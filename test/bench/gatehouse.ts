@@ -22,7 +22,8 @@ const admin: BenchClient = {
 export const METRICS_TOKEN = 'metrics-token-of-the-benchmark'
 
 /**
- * Runs the executable with its defaults behind a local proxy, so that each login comes from its own network.
+ * Runs the executable with its default settings. The server trusts a local proxy, so that each login can come
+ * from a network of its own.
  */
 export const startGatehouse = async (
   directory: string,

@@ -13,7 +13,7 @@ import { stopTarget, type Target } from './target.ts'
 const FEW = { users: 1_000, events: 10_000 }
 /** Largest allowed cost in the large database, divided by the cost in the small database. */
 const LIMIT = 2
-/** Milliseconds; R-15. */
+/** Maximum milliseconds of a start. */
 const START_LIMIT = 2_000
 const STARTS = 3
 

@@ -30,7 +30,7 @@ const searches = ['example', 'zoe', 'zoe.abbott', 'zoe.abbott.1', 'qqqqq', 'z', 
 const tenants = [HUGE, MIDDLE, small(51)]
 const days = 'from=2025-07-01&to=2025-07-02'
 
-/** Pages of lists, as addresses below the admin API. */
+/** Paths of list pages, below the path of the admin API. */
 export const paths = [
   ...sorts.map(sort => `/users?${sort}`),
   ...filters.map(filter => `/users?${filter}`),

@@ -1,7 +1,7 @@
 import { cpuTime } from './server-process.ts'
 
 export interface Measured {
-  /** CPU time of the server process in µs; the sum over all copies. */
+  /** CPU time of the server in µs: the sum over the processes of all copies. */
   cpu_per_op: number
   /** CPU time in µs of the database, if it has processes of its own. */
   database_per_op: number
@@ -27,8 +27,8 @@ export interface Processes {
 }
 
 /**
- * Repeats each of `steps`, which have one connection each. The CPU time per operation is the median of the
- * slices, because bursts of other work on the machine distort a mean.
+ * Repeats all `steps` at the same time. Each step has a connection of its own. The CPU time per operation is
+ * the median of the slices, because bursts of other work on the machine distort a mean.
  */
 export const measure = async (
   { server, database }: Processes,

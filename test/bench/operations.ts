@@ -23,7 +23,7 @@ export interface Operation {
    * password hashes or XML documents in bounded queues.
    */
   connections?: number[]
-  /** True for an operation that is also measured on two copies. */
+  /** True if the operation is also measured on two copies. */
   on_copies?: boolean
   /** Prepares the operation on a connection. Returns undefined if the server lacks the operation. */
   prepare(target: Target, connection: Connection): Promise<Step | undefined>
@@ -71,7 +71,7 @@ const token = async (
   return JSON.parse(expect(await connection.send(request), 200).body)
 }
 
-/** Returns a function that authorizes with the cookie of a login and exchanges the code. */
+/** Returns a function that gets a code with the cookie of a login and exchanges the code. */
 const codeFlow = (target: Target, connection: Connection, client: BenchClient): (() => Promise<Tokens>) => {
   const authorize = get(authorizePath(target, client.client_id), { cookie: target.cookie })
   return async () => {
@@ -99,7 +99,7 @@ const runCodeFlow =
 const accessToken = async (target: Target, connection: Connection): Promise<string> =>
   (await codeFlow(target, connection, target.es256)()).access_token
 
-/** Runs a login without cookies: the login page, the password, the code. */
+/** Returns a function that runs a login without earlier cookies: the login page, the password, the code. */
 export const passwordLogin = (target: Target, connection: Connection): (() => Promise<Answer>) => {
   const authorize = authorizePath(target, target.es256.client_id)
   return async () => {

@@ -5,8 +5,8 @@ import { freePort, freshDirectory, type ServerProcess, start } from './server-pr
 import { authorizePath, type BenchClient, logIn, REDIRECT_URI, type Target } from './target.ts'
 
 /**
- * npm package of a Node.js with node:sqlite, because the Node.js of a Linux distribution may lack this
- * module. npx installs this Node.js outside of the project.
+ * npm package of a Node.js that has node:sqlite. The Node.js of a Linux distribution may lack this module.
+ * npx installs the package outside of the project.
  */
 const NODE = 'node@24.21.0'
 export const PEER = 'oidc-provider'
@@ -59,7 +59,10 @@ const settings = () => {
   }
 }
 
-/** Path of the Node.js that runs the peer, from npm or installed on the machine; undefined without both. */
+/**
+ * Returns the path of the Node.js that runs the peer. It comes from npm or is installed on the machine.
+ * Returns undefined if neither is available.
+ */
 export const findNode = async (): Promise<string | undefined> => {
   const ask = (command: string[]) => {
     try {

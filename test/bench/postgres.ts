@@ -12,7 +12,7 @@ const COPIES = 2
 export interface PostgresBench {
   /** Name and version, for the printed report. */
   version: string
-  /** Starts one copy of this build, or of another executable, on a new database. */
+  /** Starts one copy of this build or of another executable, on a new database. */
   one(executable?: string): Promise<Target>
   /** Starts two copies of this build on a new database, behind a balancer. */
   two(): Promise<Target>
@@ -74,7 +74,7 @@ export const startPostgresBench = async (): Promise<PostgresBench | undefined> =
   }
 }
 
-/** Returns the ids of the server, its workers and one process per connection. */
+/** Returns the ids of the server process, its worker processes and its processes for connections. */
 const processesBelow = (data: string): number[] => {
   const pid = Number(readFileSync(`${data}/postmaster.pid`, 'latin1').split('\n', 1)[0])
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')

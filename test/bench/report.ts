@@ -11,7 +11,7 @@ export interface OperationRow {
   operation: Operation
   ours?: Costs
   peer?: Costs
-  /** On PostgreSQL: one copy, and two behind a balancer. */
+  /** Results on PostgreSQL: `one` copy, and `two` copies behind a balancer. */
   one?: Costs
   two?: Costs
 }

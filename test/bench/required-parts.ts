@@ -39,7 +39,10 @@ interface Received {
   started: number
 }
 
-/** Returns the functions that receive a request and finish its answer: id, metrics, headers and log line. */
+/**
+ * Returns the functions that receive a request and finish its answer. They add request id, metrics, headers
+ * and log line.
+ */
 export const openEdge = (directory: string) => {
   const log = createWriteStream(join(directory, 'requests.jsonl'))
   let lines = ''

@@ -36,11 +36,11 @@ import {
 } from './required-parts.ts'
 import { REDIRECT_URI } from './target.ts'
 
-// The bare stack (bare.ts) with the parts without which an answer would be insecure or incomplete: a bounded
-// and strict reading of the request, the client's secret, PKCE, sealed codes, the state of user, login and
-// session, roles, MACs of events, statistics, request ids, metrics and log lines. Each part is written for
-// the user, the clients and the requests of the benchmark, in the fastest known way. There are no settings,
-// organizations, APIs, rate limits, error answers or other engines.
+// The bare stack (bare.ts) and the parts that a secure and complete answer requires: strict reading of
+// requests with limits, client secrets, PKCE, sealed codes, the states of user, login and session, roles,
+// MACs of events, statistics, request ids, metrics and log lines. Each part supports only the user, the
+// clients and the requests of the benchmark, in the fastest known way. The stack has no settings,
+// organizations, APIs, rate limits or error answers, and no other engine.
 
 /** Writes the user of the benchmark, with organization, login and consent. */
 const insertUser = (db: Database): void => {

@@ -83,7 +83,10 @@ const CONNECTIONS = [1, 8, 64]
 const slices: Duration = options.quick
   ? { warm_up: 300, slice: 200, slices: 5 }
   : { warm_up: 500, slice: 250, slices: 16 }
-/** Long enough for about ten thousand runs, after which the JIT compiler no longer changes the code. */
+/**
+ * The warm-up is long enough for about ten thousand runs. After so many runs the JIT compiler no longer
+ * changes the code.
+ */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
 
@@ -93,7 +96,10 @@ const progress = (text: string): void => void process.stderr.write(`${text} …\
 
 type Targets = Partial<Record<'ours' | 'peer' | 'one' | 'two', Target>>
 
-/** Servers run side by side, so that a change in the machine's speed affects all of them. */
+/**
+ * Measures an operation at each number of connections on one server after the other. The servers take turns,
+ * so that a change in the machine's speed affects all of them.
+ */
 const measureRow = async (targets: Targets, operation: Operation): Promise<OperationRow> => {
   const row: OperationRow = { operation }
   const { two, ...rest } = targets
@@ -187,7 +193,7 @@ const printRest = async (ours: Target): Promise<void> => {
 
 // `process.exit` runs the handlers that stop the processes of this run, such as the database.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
-/** Measures the two servers alternately. Returns the rows above the tolerance. */
+/** Measures two servers alternately. Returns the names of the rows whose ratio exceeds the tolerance. */
 const byTurns = (
   start: { ours(): Promise<Target>; theirs(): Promise<Target> },
   measured: Operation[],

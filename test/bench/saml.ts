@@ -30,7 +30,10 @@ export const addSamlProvider = async (create: Create): Promise<IdentityProvider>
   return provider
 }
 
-/** Runs a login without cookies: goes to the provider, returns with its signed assertion, and gets a code. */
+/**
+ * Returns a function that runs a login without earlier cookies. The browser goes to the provider, returns
+ * with the signed assertion, and gets a code.
+ */
 export const samlLogin = (
   target: Target,
   provider: IdentityProvider,

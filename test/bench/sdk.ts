@@ -1,6 +1,6 @@
 /**
- * Measures how much longer a verification takes with the SDK than with plain jose and an imported key:
- * `bun test/bench/sdk.ts`.
+ * Measures how much longer a verification takes with the SDK than with jose and an imported key: `bun
+ * test/bench/sdk.ts`.
  */
 import { importJWK, jwtVerify } from 'jose'
 import { createVerifier } from '#src/resource-server/index.ts'
@@ -18,7 +18,7 @@ export type SdkResult = {
 const ROUNDS = 41
 const CALLS = 500
 
-/** Alternates rounds of jose and the SDK, so that a disturbance of the machine affects both. */
+/** Measures jose and the SDK in alternate rounds, so that a disturbance of the machine affects both. */
 export async function benchSdk(): Promise<SdkResult[]> {
   const results: SdkResult[] = []
   for (const alg of ['ES256', 'RS256'] as const) {
@@ -46,7 +46,7 @@ export async function benchSdk(): Promise<SdkResult[]> {
   return results
 }
 
-/** Time of a call in µs. */
+/** Returns the mean time of a call in µs. */
 async function time(call: () => Promise<unknown>): Promise<number> {
   const start = performance.now()
   for (let i = 0; i < CALLS; i++) await call()

@@ -35,7 +35,10 @@ export const freePort = async (): Promise<number> => {
 
 const PATIENCE = 60_000
 
-/** Starts a server with its output in a file, as service managers do, and waits for its first answer. */
+/**
+ * Starts a server and waits for its first answer. The output goes to a file, because service managers also
+ * write output to files.
+ */
 export const start = async (options: StartOptions): Promise<ServerProcess> => {
   const { command, env, port, directory, probe } = options
   const output = join(directory, 'output.log')
@@ -84,7 +87,9 @@ export const cpuTime = (pids: number[]): number => {
   return ns / 1000
 }
 
-/** Threads and database connections may end during the loop. */
+/**
+ * Returns undefined when the file is gone, because threads and database connections can end during the loop.
+ */
 const unlessGone = <T>(read: () => T): T | undefined => {
   try {
     return read()
@@ -98,7 +103,7 @@ export interface Memory {
   pss: number
 }
 
-/** MiB. */
+/** Returns the memory of a process in MiB. */
 export const memoryOf = (pid: number): Memory => {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
   const field = (name: string) => Number(new RegExp(`^${name}: +(\\d+)`, 'm').exec(rollup)?.[1]) / 1024

@@ -11,8 +11,8 @@ import {
 
 export interface Start {
   /**
-   * Milliseconds from the spawn to the first answer: on an empty directory, and on a directory with keys and
-   * database.
+   * Milliseconds from the spawn to the first answer. The `first` start has an empty directory. The start
+   * `again` has a directory with keys and a database.
    */
   first: number
   again: number

@@ -9,19 +9,19 @@ import { freshDirectory } from './server-process.ts'
 import { number, print, table } from './table.ts'
 import { stopTarget, type Target } from './target.ts'
 
-/** Maximum p99 of writes while a job runs, divided by their p99 without a job. */
+/** Maximum ratio of the p99 of writes while a job runs to the p99 of writes without a job. */
 const LIMIT = 3
 /** Maximum milliseconds for which the event loop may be blocked. */
 const HOLD_LIMIT = 50
 /**
- * Number of connections that write, and the pause of each between two writes in ms. Together they need a
- * third of what a core can do.
+ * Number of connections that write, and the ms that each connection pauses between two writes. All
+ * connections together use a third of a core.
  */
 const WRITERS = 8
 const PAUSE = 20
 /**
- * ms between two requests for the key set. The server answers them without the disk, so a long response time
- * shows that the event loop was blocked.
+ * ms between two requests for the key set. The server answers these requests without reading the disk, so a
+ * long response time shows that the event loop was blocked.
  */
 const PROBE = 5
 const ROTATIONS = 10
@@ -49,14 +49,14 @@ interface Times {
   probes: number[]
 }
 
-/** Returns a percentile of the values: `share` is 0.99 for the p99. */
+/** Returns a percentile of the values. A `share` of 0.99 gives the p99. */
 const percentile = (values: number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(Math.floor(values.length * share), values.length - 1)] ??
   Number.NaN
 
 /**
- * Runs `job` during paced writes and a probe. Returns the seconds of the job, and the milliseconds of each
- * write and of each probe.
+ * Runs `job` while the writes and the probe are repeated with pauses. Returns the seconds of the job, and the
+ * milliseconds of each write and of each probe.
  */
 const beside = async (writes: Step[], probe: Step, job: () => Promise<unknown>): Promise<Times> => {
   const times: Times = { seconds: 0, writes: [], probes: [] }
@@ -113,7 +113,7 @@ const left = (directory: string): number => {
   return Number(counts.values()[0]?.[0])
 }
 
-/** Waits for the next round of housekeeping, which begins once a minute. */
+/** Waits until the next round of housekeeping has begun to remove rows. A round begins once a minute. */
 const begun = async (directory: string): Promise<void> => {
   for (const all = left(directory); left(directory) === all; ) await Bun.sleep(50)
 }
@@ -140,7 +140,7 @@ const row = (name: string, { seconds, writes, probes }: Times, quiet: Times): st
   ]
 }
 
-/** Runs `use` with writers and a probe on connections of their own. */
+/** Runs `use` with writers and a probe. Each has a connection of its own. */
 const withLoad = async <T>(target: Target, use: (writes: Step[], probe: Step) => Promise<T>): Promise<T> => {
   const named = (name: string) => operations.find(each => each.name === name)
   const opened = await Promise.all(Array.from({ length: WRITERS + 1 }, () => connect(target.process.port)))
@@ -156,7 +156,7 @@ const withLoad = async <T>(target: Target, use: (writes: Step[], probe: Step) =>
   }
 }
 
-/** Signs in from many browsers for `ms`, as fast as the server lets them. */
+/** Signs in from many browsers for `ms`, as fast as the server allows. */
 const storm = async (target: Target, ms: number): Promise<void> => {
   const end = performance.now() + ms
   const logIn = async (): Promise<void> => {
@@ -218,7 +218,7 @@ const jobsOf = (target: Target, { applied, expired, quiet }: SteadySizes): Job[]
   ]
 }
 
-/** Measures writes and the event loop while the server does its own work, one job after the other. */
+/** Measures writes and the event loop while the server runs its jobs, one job after the other. */
 export const runSteady = async (sizes: SteadySizes): Promise<void> => {
   const directory = await freshDirectory()
   await (await startGatehouse(directory)).stop()

@@ -7,12 +7,12 @@ import { authorizePath, fillForm, REDIRECT_URI, USER } from './target.ts'
 /** Failures that an account may have before it is throttled. */
 const EACH = 5
 
-/** Median response time in ms to a wrong name or password, by kind of account. */
+/** Median response time in ms after a wrong name or password, by kind of account. */
 export type Refusals = Record<'unknown' | 'wrong' | 'disabled' | 'foreign', number>
 
 /**
- * Measures refused logins of each kind in turn, each from its own network. The samples show what an attacker
- * who enumerates user names can measure (O-34).
+ * Measures refused logins of each kind in turn, each from its own network. The results show whether an
+ * attacker can find out user names by response times (O-34).
  */
 export const measureRefusals = async (rounds: number): Promise<Refusals> => {
   const directory = await freshDirectory()

@@ -1,4 +1,4 @@
-/** Formats a table: first column left-aligned, others right-aligned. */
+/** Formats a table. The first column is left-aligned, and the other columns are right-aligned. */
 export const table = (head: string[], rows: string[][]): string => {
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map(row => row[column]?.length ?? 0)))
@@ -15,7 +15,7 @@ export const table = (head: string[], rows: string[][]): string => {
 export const number = (value: number | undefined, digits = 0): string =>
   value === undefined || Number.isNaN(value) ? '' : value.toFixed(digits)
 
-/** Returns the limit with the verdict `ok` or `MISSED`; empty without a limit. */
+/** Returns the limit, followed by `ok` or `MISSED`. Returns an empty text if there is no limit. */
 export const against = (measured: number | undefined, limit: number | undefined): string =>
   limit === undefined ? '' : `${limit}${measured !== undefined && measured > limit ? ' MISSED' : ' ok'}`
 

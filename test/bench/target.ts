@@ -104,7 +104,10 @@ export const fillForm = (html: string): Form => {
 /** An absolute URL and the fields to post to it. */
 type Step = [url: string, form?: Form['fields']]
 
-/** Returns the request after an answer from `url`: the target of its redirect, or the form of its page. */
+/**
+ * Returns the request that follows an answer from `url`: to the target of the redirect, or with the form of
+ * the page.
+ */
 export const nextStep = (location: string | null | undefined, page: string, url: string): Step => {
   if (location) return [new URL(location, url).href]
   const { action, fields } = fillForm(page)
@@ -112,8 +115,8 @@ export const nextStep = (location: string | null | undefined, page: string, url:
 }
 
 /**
- * Completes login, and consent where requested, at each address in one browser. Returns the cookies of that
- * browser.
+ * Completes the login at each address in one browser, with the consent if the server requests one. Returns
+ * the cookies of the browser.
  */
 export const logIn = async (origin: string, authorize: string[]): Promise<string> => {
   const jar = new Map<string, string>()
