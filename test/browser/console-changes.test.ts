@@ -10,8 +10,8 @@ const { button } = at
 const failure = { status: 503, error: 'temporarily_unavailable', error_description: 'The database is busy.' }
 
 /**
- * A field of each form, the text that one person types there, and the change that another person saves
- * meanwhile.
+ * For each form: a field, the text that one person types into this field, and the change that another person
+ * saves meanwhile.
  */
 const edits: [kind: string, field: string, typed: string, theirs: object][] = [
   ['users', 'first_name', 'Mine', { first_name: 'Theirs' }],

@@ -27,7 +27,7 @@ afterEach(async () => {
 afterAll(closeChromium)
 
 const button = (name: string) => page.getByRole('button', { name, exact: true })
-/** Submits the form of the dialog. The text of the button varies with the dialog. */
+/** Submits the form of the dialog. Dialogs differ in the text of this button. */
 const submit = () => page.locator('dialog [type=submit]').click()
 const tab = (name: string) => page.getByRole('tab', { name }).click()
 const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()

@@ -188,7 +188,7 @@ testInChromium(
     clock.skip(today + DAY + HOUR - now)
     await addUser(app, 'edsger')
     const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
-    // At 01:00 UTC it is 20:00 of the day before in this zone.
+    // In this time zone, 01:00 UTC is 20:00 of the day before.
     const { page, close } = await openPage({ timezoneId: 'Etc/GMT+5' })
     await enterConsole(page, url, '/console/events?type=user.created')
     const rows = page.locator('li.event')

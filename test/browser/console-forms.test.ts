@@ -16,7 +16,7 @@ testInChromium(
     await page.getByText('3 to 128 letters, digits, dots').waitFor()
     await name.fill('two words')
     await page.getByLabel('Email', { exact: true }).fill('new@example.com')
-    // By default this event shows the browser's own message. The console prevents that default.
+    // The browser would show its own message for this event. The console prevents that.
     const prevented = name.evaluate(
       field =>
         new Promise<boolean>(resolve =>

@@ -11,7 +11,7 @@ import { grantTokens } from '#test/support/tokens.ts'
 const shown = inConsole()
 const { heading, stored } = shown
 
-/** Opens the console at its overview. From there a test uses only the keyboard. */
+/** Opens the console at its overview. The tests then use only the keyboard. */
 const enter = async () => {
   await enterConsole(shown.page, shown.served.url)
   await heading('Overview')

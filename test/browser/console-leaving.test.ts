@@ -64,7 +64,7 @@ testInChromium(
       types.push(dialog.type())
       void dialog.dismiss()
     })
-    // The browser asks before the reload; the test answers no, so the page stays.
+    // The browser asks before the reload. The test answers no, so the page is not reloaded.
     await page.evaluate(() => location.reload())
     await page.waitForFunction(() => document.readyState === 'complete')
     expect(types).toEqual(['beforeunload'])

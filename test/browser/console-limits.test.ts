@@ -10,7 +10,7 @@ import { fillConsole } from '#test/support/console-screens.ts'
 const at = inConsole()
 const { button } = at
 
-/** Forms by screen: operation, button that opens the form, and all fields with a limit. */
+/** Forms by screen. Each form has an operation, a button that opens the form, and fields with a limit. */
 const forms: [screen: string, operation: string, open: string, fields: string[]][] = [
   ['users/new', 'POST /users', '', ['username', 'email', 'first_name', 'last_name', 'organization_id']],
   ['users/', 'PUT /users/*', '', ['username', 'email', 'first_name', 'last_name']],
@@ -67,7 +67,7 @@ const forms: [screen: string, operation: string, open: string, fields: string[]]
 const limitsOf = (): Record<string, Record<string, Limit>> =>
   JSON.parse(Bun.spawnSync([process.execPath, 'src/console/field-limits.ts']).stdout.toString())
 
-/** Returns a text that the limit refuses; for a list, a text with one item too many. */
+/** Returns a text that the limit refuses. The text for a list has one item too many. */
 const tooMuch = ({ maxLength, maxItems }: Limit): string => {
   if (maxItems !== undefined) return Array.from({ length: maxItems + 1 }, (_, n) => `x${n}`).join(' ')
   return maxLength === undefined ? '!' : 'x'.repeat(Math.min(maxLength, 100_000) + 1)

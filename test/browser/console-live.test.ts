@@ -40,7 +40,7 @@ testInChromium(
     )
     await at.button('Follow live').click()
     await at.page.locator('.dot.live').waitFor({ state: 'detached' })
-    // The server notices the end of the connection a moment later.
+    // The server detects the end of the connection a moment later than the page.
     await until(() => at.served.app.context.tails.open.size === 0)
   },
   60_000,

@@ -31,7 +31,7 @@ testInChromium(
     await at.page.getByLabel('Event').selectOption('token.issued')
     await at.page.waitForURL(/type=token.issued/)
     await at.page.locator('li.event.run').waitFor({ state: 'detached' })
-    // The list is empty until the filtered page has been read.
+    // The list is empty until the console has loaded the filtered events.
     await at.page.locator('main .card > .rows > li').nth(5).waitFor()
   },
   60_000,

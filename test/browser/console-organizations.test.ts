@@ -1,4 +1,4 @@
-/** Tests in a browser how the console shows and chooses organizations, of which there may be many. */
+/** Tests in a browser how the console shows and chooses organizations, also when there are many. */
 import { expect } from 'bun:test'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'

@@ -15,7 +15,10 @@ const label = (name: string) => at.page.getByLabel(name, { exact: true })
 const choice = (name: string) => at.page.getByRole('combobox', { name, exact: true })
 const stored = async (path: string) => (await at.served.app.admin('GET', path)).body
 const eventTypes = async () => (await at.served.app.events()).map(({ type }) => type)
-/** Waits for the answer to a change, because the message of an earlier change may still be shown. */
+/**
+ * Runs `act` and waits for the answer to its request. A message alone proves nothing, because it may belong
+ * to an earlier change.
+ */
 const change = async (method: string, act: () => Promise<void>) => {
   const answered = at.page.waitForResponse(answer => answer.request().method() === method)
   await act()

@@ -11,7 +11,10 @@ const check = (name: string | RegExp) => at.page.getByRole('checkbox', { name })
 const search = () => at.page.getByRole('searchbox')
 const main = () => at.page.locator('main')
 
-/** Makes a role and then more roles than any list of the console reads at once. The newest come first. */
+/**
+ * Makes a role, and then more roles than a list of the console loads at once. The lists begin with the newest
+ * role.
+ */
 const makeRoles = async (): Promise<void> => {
   const { app } = at.served
   await create(app, '/roles', { name: 'oldest', description: 'The first', permissions: ['webhooks:delete'] })

@@ -56,8 +56,8 @@ testInChromium(
     await heading('Grace Example')
     const name = page.getByLabel('First name')
     await name.fill('Kept')
-    // Waits until the lists are loaded. A list that is requested after the end of the session would be
-    // refused and open the dialog before Enter reaches the form.
+    // Waits until the lists are loaded. The server would refuse a list that is requested after the end of the
+    // session, and the refusal would open the dialog before Enter reaches the form.
     await page.waitForLoadState('networkidle')
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')

@@ -28,7 +28,7 @@ const fill = async (slug: string, organization_id: string) => {
   ]
 }
 
-/** Returns the values of all members with this name in an answer, at any depth. */
+/** Returns the values of all members with this name, at any depth of an answer. */
 const valuesOf = (member: string, value: unknown): unknown[] =>
   Array.isArray(value)
     ? value.flatMap(each => valuesOf(member, each))

@@ -14,7 +14,7 @@ type Served = Awaited<ReturnType<typeof serveConsole>>
 let served: Served
 let opened: Opened
 let page: Page
-/** Violations of the page's policy and errors of its script. */
+/** Violations of the page's Content-Security-Policy, and errors of its script. */
 let faults: string[]
 
 beforeEach(async () => {
@@ -34,11 +34,14 @@ afterEach(async () => {
 })
 afterAll(closeChromium)
 
-/** Submits the form of the dialog. The text of the button varies with the dialog. */
+/** Submits the form of the dialog. Dialogs differ in the text of this button. */
 const submit = () => page.locator('dialog [type=submit]').click()
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
-/** Waits for the answer, because the message of an earlier change may still be shown. */
+/**
+ * Saves the changes and waits for the answer. A message alone proves nothing, because it may belong to an
+ * earlier change.
+ */
 const save = async () => {
   const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
   await button('Save changes').click()
@@ -95,7 +98,7 @@ testInChromium(
 
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
-    // Waits until the filter has taken effect, because the unfiltered list has the row too.
+    // Waits until the filter has taken effect, because the unfiltered list also contains the row.
     await page.waitForURL(/type=client\.created/)
     await page.getByRole('button', { name: /Application registered.*Pet clinic/ }).click()
     await page.getByText('gatehouse-console').or(page.getByText('pet-clinic')).first().waitFor()

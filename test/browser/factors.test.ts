@@ -54,8 +54,8 @@ const addUser = (more: Json = {}): Promise<Json> => {
 }
 
 /**
- * Returns the types of this user's events since the last call, oldest first, so that a test asserts all of
- * them.
+ * Returns the types of this user's events since the last call, oldest first. A test can thus assert that
+ * there are no other events.
  */
 const eventsOf = async (user: Json): Promise<string[]> => {
   const { body } = await server.admin('GET', `/events?target_id=${user.id}&order=asc&limit=100`)
@@ -87,13 +87,16 @@ const atClient = async (page: Page): Promise<URLSearchParams> => {
 }
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-/** Declines the passkey that is offered after a password in a browser with an authenticator. */
+/**
+ * Declines the offer of a passkey. A browser with an authenticator shows this offer after a login with a
+ * password.
+ */
 const declineOffer = async (page: Page): Promise<void> => {
   await heading(page, 'Sign in faster next time')
   await page.getByRole('button', { name: 'Not now' }).click()
 }
 
-/** Opens the security page and goes to the enrolment page of a kind of factor. */
+/** Goes from the security page to the enrolment page for a kind of factor. Signs in if necessary. */
 const offer = async (page: Page, user: Json, kind: 'Passkey' | 'Authenticator app') => {
   await page.goto(`${server.url}/account/security`)
   if (await page.getByLabel('Username or email').isVisible()) await signIn(page, user)
@@ -120,7 +123,7 @@ const enrolApp = async (page: Page, user: Json) => {
   await heading(page, 'Security')
   return { key, codes }
 }
-/** Returns the code of the next time step, because the current code was used. */
+/** Returns the code that is valid `ahead` seconds from now. */
 const codeOf = (key: string, ahead = 0) =>
   generateSync({ secret: key, epoch: Math.floor(Date.now() / 1000) + ahead })
 
@@ -154,7 +157,10 @@ testInChromium(
   60_000,
 )
 
-/** Browsers had passkeys for years before they could read and write them as JSON. */
+/**
+ * Removes the functions that read and write passkeys as JSON. Older browsers have passkeys, but not these
+ * functions.
+ */
 const older = `delete PublicKeyCredential.parseCreationOptionsFromJSON
   delete PublicKeyCredential.parseRequestOptionsFromJSON
   delete PublicKeyCredential.prototype.toJSON`
@@ -173,7 +179,7 @@ testInChromium(
     expect([credential?.isResidentCredential, credential?.rpId]).toEqual([true, 'localhost'])
     expect(Buffer.from(credential?.userHandle ?? '', 'base64').toString()).toBe(user.id)
 
-    // The authenticator stays silent while the password is typed.
+    // The authenticator does not answer while the password is typed.
     await device.answer(false)
     await page.context().clearCookies()
     await open(page)

@@ -1,4 +1,4 @@
-/** Tests the page of response_mode=form_post in Chromium, with a server that receives its posts. */
+/** Tests the page of response_mode=form_post in Chromium. A server receives the forms that the page posts. */
 import { afterAll, describe, expect } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
@@ -82,7 +82,8 @@ const hostile = '"><script>top.hacked=1</script>\u202e&amp;=+%00 🦊\t'
 
 describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %o', options => {
   /**
-   * Waits until the form reaches the client, by script or by button, and returns the client's only request.
+   * Waits until a script or the button has sent the form to the client. Returns the only request that the
+   * client got.
    */
   const arrive = async (page: Page, redirect_uri = REDIRECT): Promise<Request> => {
     if (!options.javaScriptEnabled) {
@@ -102,7 +103,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       redirect_uri,
       'application/x-www-form-urlencoded',
     ])
-    // No header names the page that posted the form.
+    // The request has no header that contains the address of the page that posted the form.
     expect([request.headers.get('referer'), request.headers.get('origin')]).toEqual([null, 'null'])
     return request
   }
@@ -180,7 +181,7 @@ testInChromium(
     const posted = page.waitForRequest(request => request.method() === 'POST')
     await ask(page, 'x', { prompt: 'none' })
     await posted
-    // While scripts are paused, the page accepts keys, but the debugger cannot run scripts on the page.
+    // While scripts are paused, the page reacts to keys, but the test cannot run scripts on the page.
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     resolve()

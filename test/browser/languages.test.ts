@@ -9,12 +9,12 @@ afterAll(async () => {
 })
 
 /**
- * Opens all details and returns the elements that leave the window or overflow their container. Runs in the
- * page.
+ * Opens all <details> elements. Returns the elements that reach beyond the window or are wider than their
+ * container. The function runs in the page.
  */
 const tooWide = (): string[] => {
   for (const details of document.querySelectorAll('details')) {
-    // Opening a <details> element closes the others with the same `name`.
+    // The browser opens only one of the <details> elements with the same `name`.
     details.removeAttribute('name')
     details.open = true
   }

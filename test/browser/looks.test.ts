@@ -11,7 +11,7 @@ const site = startClient()
 const REDIRECT = `${site.origin}/callback`
 let server: Running & AsyncDisposable
 
-/** A server at another origin, which records its requests. */
+/** The requests to a server at another origin. */
 const asked: string[] = []
 const elsewhere = Bun.serve({
   hostname: '127.0.0.1',
@@ -36,8 +36,8 @@ const LOGO = `data:image/svg+xml;base64,${Buffer.from(
 ).toString('base64')}`
 
 /**
- * All constructs by which CSS loads a URL. The last rules load one URL for each first letter of a field's
- * value, which would reveal the letter.
+ * All constructs by which CSS loads a URL. The last rules have one URL for each first letter of a field's
+ * value, so the loaded URL would reveal the letter.
  */
 const loading = (origin: string) =>
   `@import url(${origin}/import);
@@ -97,7 +97,7 @@ const authorize = (client_id: string) =>
     code_challenge_method: 'S256',
   })}`
 
-/** Opens the login page and the account page; returns the loaded URLs with their statuses. */
+/** Opens the login page and the account page. Returns the URLs that they loaded, with statuses. */
 const walk = async (client_id: string): Promise<{ url: string; status: number }[]> => {
   const { page, close } = await openPage()
   const answers: { url: string; status: number }[] = []

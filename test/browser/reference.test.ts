@@ -27,13 +27,14 @@ test('API-26 the API reference shows each operation with its permission, and eac
   for (const [, id] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(` id="${id}"`)
 })
 
-// Two combinations suffice: a run of axe takes ten seconds on this page.
+// The test uses only two combinations, because a run of axe takes ten seconds on this page.
 describe.each([
   ['light', 390],
   ['dark', 1280],
 ] as const)('%s, at %i pixels', (colorScheme, width) => {
   testInChromium('API-26 the API reference has its style, fits, and axe finds nothing', async () => {
-    // The page is served without its policy, because axe needs timers, and timers do not run under `sandbox`.
+    // The page is served without its Content-Security-Policy, because axe needs timers, and timers do not run
+    // under `sandbox`.
     const open = () => new Response(html, { headers: { 'content-type': 'text/html' } })
     const fetch = ({ url }: Request) => (url.endsWith('/docs') ? app.call('/api/v1/docs') : open())
     await using server = Bun.serve({ port: 0, fetch })

@@ -152,8 +152,8 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       await open(page)
       await signIn(page, name('eve'), 'Temporary-9-word')
       expect(page.url()).not.toContain(REDIRECT)
-      // Without JavaScript the page cannot show the typed password, so the password is typed again in a
-      // second field.
+      // Without JavaScript the page cannot show the typed password, so it has a second field in which the
+      // password is repeated.
       const choose = async (password: string) => {
         await page.getByLabel('New password', { exact: true }).fill(password)
         if (!options.javaScriptEnabled) await page.getByLabel('Repeat new password').fill(password)

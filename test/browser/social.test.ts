@@ -24,7 +24,7 @@ const people: Record<string, object> = {
   nameless: { email: 'nameless@upstream.example', email_verified: true },
 }
 
-/** Runs Node's oidc-provider in this process; it accepts any password. */
+/** Runs the provider of the package oidc-provider in this process. The provider accepts any password. */
 const startUpstream = async (redirect_uris: string[]): Promise<Server & { issuer: string }> => {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const port = await freePort()
@@ -208,7 +208,7 @@ testInChromium(
     })
     await page.goto(`${url}/account`)
     await page.getByRole('button', { name: 'Connect Upstream by posting' }).click()
-    // The provider sent no `auth_time`, so only a new login at the provider counts as recent proof.
+    // The provider sent no `auth_time`, so the page asks for a new login at the provider.
     await page.getByRole('heading', { name: 'Confirm it’s you' }).waitFor()
     await page.getByRole('link', { name: 'Continue with Upstream by query' }).click()
     await proveThere(page, 'nameless')

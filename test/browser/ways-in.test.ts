@@ -33,7 +33,7 @@ const arrives = async (page: Page, name: string) => {
   await heading(page, name)
   expect([name, await axeFindings(page)]).toEqual([name, []])
 }
-/** Signs in with a password, by keyboard alone: the first field has the focus. */
+/** Signs in with a password, by keyboard alone. The first field has the focus from the start. */
 const signIn = async (page: Page, username: string) => {
   await page.goto(`${served.url}/account`)
   await heading(page, 'Sign in')
@@ -108,7 +108,7 @@ for (const [look, options] of LOOKS) {
       await page.goto(`${served.url}/account/security`)
       await arrives(page, 'Security')
       await page.getByRole('button', { name: 'Forget' }).click()
-      // The login began without the second factor, but needs it now.
+      // The login began without the second factor. Without the remembered browser it needs the second factor.
       await heading(page, 'Two-step verification')
       served.clock.skip(30 * SECOND)
       await page.getByLabel('Six-digit code').fill(codeOf(served.app, key))

@@ -124,7 +124,8 @@ describe('backup and restore', () => {
       expect(readFileSync(join(data_dir, 'gatehouse.db')).equals(before)).toBe(true)
     }
     expect(existsSync(join(data_dir, 'gatehouse.db.partial'))).toBe(false)
-    // A refusal names the database that cannot be backed up. The refused command leaves no file.
+    // The message of a refusal names the database that cannot be backed up. The refused command leaves no
+    // file.
     for (const [file, reason] of [
       [truncated, 'is damaged: '],
       [newer, 'newer version'],
@@ -173,7 +174,7 @@ describe('backup and restore', () => {
       stderr: expect.stringContaining('The master key does not belong'),
     })
     copyFileSync(join(data_dir, 'master.key'), join(fresh, 'master.key'))
-    // When a database is moved away without its write-ahead log, the log may have commits that exist nowhere
+    // The database was moved away without its write-ahead log. The log can contain commits that exist nowhere
     // else.
     writeFileSync(join(fresh, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(fresh, 'restore', file)).toMatchObject({

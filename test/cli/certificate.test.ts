@@ -66,7 +66,7 @@ test('SIGHUP loads a new certificate; open requests are answered; a broken certi
   open.write(
     `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
   )
-  // An answer on another connection shows that the server has read the first bytes of the open request.
+  // This handshake shows that the server has also read the beginning of the open request.
   expect(await shown(server)).toBe('first')
   put(await make('second'))
   server.signal('SIGHUP')
@@ -103,7 +103,7 @@ test('changed files are loaded without a signal', async () => {
   await using server = await serve()
   expect(await shown(server)).toBe('first')
   put(await make('second'))
-  // A client whose handshake is under way when the certificate changes has to try again.
+  // A handshake that runs while the certificate changes can fail, so the test tries again.
   await until(async () => (await shown(server).catch(() => '')) === 'second')
   await until(() => logged(server).length > 0)
   expect(logged(server)).toMatchObject([{ level: 30 }])

@@ -1,5 +1,6 @@
 /**
- * Tests the commands that change registered applications, and the server that a command without a URL uses.
+ * Tests the commands that change registered applications, and which server a command uses when no URL is
+ * given.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,6 @@
-/** Tests `gatehouse client create` while a server runs: the printed programs sign users in unchanged. */
+/**
+ * Tests `gatehouse client create` while a server runs. The printed programs sign users in without a change.
+ */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

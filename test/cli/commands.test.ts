@@ -117,7 +117,7 @@ describe('commands without a server', () => {
 })
 
 describe('R-14 SIGTERM', () => {
-  /** Stops a server that is working and returns the milliseconds until it ended. */
+  /** Stops a server while it works. Returns the milliseconds until the process ended. */
   const stopAmidWork = async (): Promise<number> => {
     const server = await serveExecutable({ GATEHOUSE_LOG_LEVEL: 'warn' })
     const { call } = remote(server)
@@ -129,7 +129,7 @@ describe('R-14 SIGTERM', () => {
       last_name: '',
       password: PASSWORD,
     })
-    // Each request hashes a password; some are queued when the signal comes.
+    // Each request hashes a password. Some requests are still in the queue when the signal comes.
     const inFlight = Array.from({ length: 4 }, (_, i) =>
       call('/api/v1/admin/users', {
         method: 'POST',
@@ -157,8 +157,8 @@ describe('R-14 SIGTERM', () => {
   }
 
   test('R-14 under load: requests in flight are answered, and the process exits with 0 within 2 s', async () => {
-    // The server waits up to 1.5 s for requests in flight, which leaves 0.5 s for the rest. A busy machine
-    // takes longer, so only one of three attempts has to succeed.
+    // The server waits up to 1.5 s for requests in flight and then has 0.5 s until the limit. A busy machine
+    // can take longer, so only one of three attempts has to succeed.
     let took = await stopAmidWork()
     for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
     expect(took).toBeLessThan(2_000)

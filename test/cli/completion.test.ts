@@ -46,7 +46,10 @@ test('bash completes each command, its options and their values', async () => {
   expect(completed('completion ')).toEqual(expect.arrayContaining(['bash', 'zsh', 'fish']))
 }, 30_000)
 
-/** `first`: commands of the shell's start-up file that completion needs. */
+/**
+ * Tests that a shell reads the completion script. `first` are the commands of the shell's start-up file that
+ * completion needs.
+ */
 const reads = (shell: string, first = '') =>
   testWith(shell, `/usr/bin/${shell}`)(`${shell} reads its script without a complaint`, async () => {
     const script = await scriptFor(shell)

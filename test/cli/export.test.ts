@@ -1,4 +1,4 @@
-/** Tests that a command fails when its output for other programs does not arrive complete. */
+/** Tests commands whose output is for other programs. They fail when they cannot write the whole output. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   closeSync,

@@ -30,8 +30,8 @@ const withDisk = async (size: string, use: (dir: string) => Promise<void>): Prom
 }
 const line = (start: string) => expect.stringMatching(new RegExp(`^gatehouse: ${start}[/:][^\n]+\n$`))
 /**
- * Creates an instance by starting a server and stopping it cleanly. After a crash, SQLite's log would remain,
- * and its space could be used again on the full disk.
+ * Creates an instance by starting a server and stopping it. The stop removes SQLite's log. On the full disk,
+ * a command could otherwise write into the space of the log.
  */
 const instanceOn = async (dir: string): Promise<void> => {
   expect(await stop(await serveExecutable({}, dir))).toBe(0)
@@ -118,7 +118,8 @@ describe('a server whose log is on a full disk', () => {
       child.kill('SIGTERM')
       expect(await child.exited).toBe(0)
       const lines = readFileSync(log, 'utf8').trimEnd().split('\n')
-      // A job that still runs at the end may log that the store is closed.
+      // Lines without an event are left out, because a job that still runs at the end may log that the store
+      // is closed.
       const events = lines.map(text => JSON.parse(text).event).filter(event => event !== undefined)
       expect([events[0], events.at(-1)]).toEqual(['config', 'stopped'])
     })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { holdInput } from '#src/cli/held-input.ts'
 import { MAX_SEED_BYTES } from '#src/seed/file.ts'
 
-/** Yields the texts as chunks; then the input stays open until `end` is called. */
+/** Yields the texts as chunks. The input then stays open until `end` is called. */
 const inputOf = (texts: string[]) => {
   const open = Promise.withResolvers<void>()
   const chunks = async function* () {

@@ -1,4 +1,6 @@
-/** Tests the executable: an instance moves to PostgreSQL and back, and is backed up there. */
+/**
+ * Tests with the executable that an instance moves to PostgreSQL and back, and that PostgreSQL is backed up.
+ */
 import { afterAll, expect } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,7 +85,7 @@ testOnPostgres(
     const run = (env: Record<string, string>, ...args: string[]) =>
       gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir, ...env })
     await stop(await serveExecutable({}, data_dir))
-    // The state that an interrupted move leaves.
+    // The new database is empty, as after an interrupted move.
     const { url, drop } = await temporaryPostgres()
     for (const command of ['check', 'export'])
       expect(await run({ GATEHOUSE_DATABASE_URL: url }, command)).toMatchObject({

@@ -1,4 +1,7 @@
-/** Tests commands that root runs beside a service: the user of the service can read every file they leave. */
+/**
+ * Tests commands that root runs for a service. The user of the service must be able to read the files that
+ * these commands write.
+ */
 import { afterAll, expect, test } from 'bun:test'
 import {
   chownSync,
@@ -59,8 +62,8 @@ test('restore and keys rekey leave files of the owner of the data directory', as
   expect(await run('keys', 'rekey')).toMatchObject({ code: 0, stderr: '' })
   expect(readdirSync(data_dir)).toContain('gatehouse.lock')
   expect(foreign(data_dir)).toEqual([])
-  // A backup contains all password hashes, and a new key opens the database. Both belong to the user who
-  // makes them, even in a folder of another user.
+  // A backup contains all password hashes, and a new key opens the database. The user who makes these files
+  // owns them, even in a folder of another user.
   const elsewhere = join(folder, 'elsewhere')
   mkdirSync(elsewhere)
   give(elsewhere)
@@ -109,7 +112,7 @@ test('root follows no link that the owner of the data directory made in the plac
   expect(() => lockInstance(data_dir)).toThrow('cannot be written to (ELOOP)')
   await expect(openStore({ data_dir })).rejects.toThrow('cannot be written to (ELOOP)')
   expect([existsSync(missing), statSync(outside).size]).toEqual([false, 0])
-  // Root may keep the database elsewhere.
+  // A link that belongs to root is allowed, because root may keep the database in another folder.
   lchownSync(join(data_dir, 'gatehouse.db'), 0, 0)
   await (await openStore({ data_dir })).close()
   expect(statSync(outside).size).toBeGreaterThan(0)

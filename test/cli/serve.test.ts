@@ -50,7 +50,7 @@ const printed = async (server: Running, text: string): Promise<string> => {
   return server.output()
 }
 
-/** Returns the log lines of the start without those about settings. */
+/** Returns the log lines of the start, but not the lines about settings. */
 const announced = (server: Running): Json[] => lines(server).filter(({ event }) => event !== 'config')
 
 describe('a first start without settings', () => {

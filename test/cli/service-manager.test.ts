@@ -1,4 +1,6 @@
-/** Tests a server whose service manager expects a message on a machine without systemd-notify. */
+/**
+ * Tests a server on a machine without systemd-notify. The service manager expects a message from the server.
+ */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Tests signals to a server that is starting, or whose database does not answer. */
+/** Tests signals to a server that is starting, and to a server whose database does not answer. */
 import { expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts'
 const workersOf = async (pid: number): Promise<string[]> =>
   (await Bun.$`pgrep -f "worker" -P ${pid}`.nothrow().text()).split('\n').filter(Boolean)
 
-/** Starts two workers and calls `use` while they wait for the database. */
+/** Starts a server with two workers. Calls `use` while the workers wait for the database. */
 const whileStarting = async (url: string, use: (server: Bun.Subprocess) => Promise<unknown>) => {
   const sql = new SQL(url)
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -112,6 +112,6 @@ testOnPostgres(
     await sql.close()
     postgres.remove()
   },
-  // Writers wait for an answer of PostgreSQL for 20 seconds.
+  // Timeout in ms. Writers wait up to 20 seconds for an answer of PostgreSQL.
   20_000,
 )

@@ -46,7 +46,7 @@ describe('check', () => {
     const database = join(data_dir, 'gatehouse.db')
     expect(await run(data_dir, 'check')).toMatchObject({ code: 0, stderr: '' })
     const key = new Database(database)
-    // Moved rows leave copies in unused pages, where a flipped byte changes nothing.
+    // VACUUM removes copies of rows from unused pages, because a flipped byte in such a copy changes nothing.
     key.run('VACUUM')
     const [[sealed]] = key.query('SELECT private_key FROM signing_keys LIMIT 1').values() as [[Uint8Array]]
     key.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -128,8 +128,8 @@ describe('keys', () => {
     expect(await published(again)).toEqual(before)
     await stop(again)
 
-    // The state after a change of the key that was interrupted before `master.key.next` replaced
-    // `master.key`.
+    // The files are as after an interrupted change of the key: `master.key.next` has not replaced
+    // `master.key` yet.
     const present = readFileSync(file, 'utf8')
     writeFileSync(join(data_dir, 'master.key.next'), present)
     writeFileSync(file, old)

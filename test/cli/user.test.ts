@@ -95,7 +95,7 @@ test('without a user name a link is for the first administrator only', async () 
 
 test('links use the address of the first start unless one is set', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
-  // An empty text removes the secret from the settings, so the server generates one and writes it to a file.
+  // An empty text counts as no setting, so the server generates a secret and writes it to a file.
   await using fresh = await serveExecutable({ GATEHOUSE_ADMIN_CLIENT_SECRET: '' }, data_dir)
   const own = { GATEHOUSE_DATA_DIR: data_dir }
   const origin = async (env: Record<string, string>) =>

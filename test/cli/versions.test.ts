@@ -58,7 +58,7 @@ test('RUN-40 doctor names a server of another version, and a schema of another v
   ])
 }, 30_000)
 
-/** Without the row of its last migration, a database counts as one of an older version. */
+/** Makes a database look like a database of an older version: removes the row of the last migration. */
 const AGE = 'DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)'
 const APPLIED = 'SELECT name, hash FROM migrations ORDER BY name'
 

@@ -8,7 +8,10 @@ import { startReceiver, verifyMessage } from '#test/webhooks/receiver.ts'
 // Timeout in ms: each test starts processes, and the machine may be busy.
 setDefaultTimeout(30_000)
 
-/** Starts `webhooks listen`. `said` and `failed` return its output so far. */
+/**
+ * Starts `webhooks listen`. `said` returns the standard output so far, and `failed` the standard error so
+ * far.
+ */
 const listen = async (args: string[], env: Record<string, string>, cwd?: string) => {
   const child = Bun.spawn([EXECUTABLE, 'webhooks', 'listen', ...args], {
     ...(cwd !== undefined && { cwd }),

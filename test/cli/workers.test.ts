@@ -38,8 +38,9 @@ const linesOf = (server: Running, event: string): string[] =>
     .filter(line => line.includes(`"event":"${event}"`))
 
 /**
- * Sends requests on separate connections until it is stopped, and returns the statuses. A connection that the
- * kernel resets before the server has read its request is replaced, as in browsers and proxies.
+ * Sends requests on separate connections until it is stopped, and returns the statuses. Repeats a failed
+ * request once, as browsers and proxies do: the kernel can reset a connection before the server has read the
+ * request.
  */
 const askOften = (url: string) => {
   const statuses = new Set<number | string>()
@@ -157,7 +158,7 @@ testOnPostgres(
     const server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_WORKERS: '2' })
     const before = await workersOf(server)
     const sql = new SQL(url)
-    // To the executable, the database now has the schema of an older version.
+    // The executable takes the database for a database of an older version.
     await sql`DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)`
     server.signal('SIGHUP')
     await until(() => server.output().includes('the old ones stay'))

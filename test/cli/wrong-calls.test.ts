@@ -14,7 +14,7 @@ const junk = join(folder, 'junk')
 writeFileSync(junk, 'junk: [')
 const wrongSeed = join(folder, 'wrong.yaml')
 writeFileSync(wrongSeed, 'users: [{ username: x }]')
-/** The unknown role of this seed is found only by a comparison with an instance. */
+/** The role of this seed does not exist. Only a comparison with an instance can find this mistake. */
 const ghostSeed = join(folder, 'ghost.yaml')
 writeFileSync(ghostSeed, 'users: [{ username: ada, email: ada@example.com, roles: [ghost] }]')
 
@@ -22,7 +22,7 @@ interface Env {
   [name: string]: string
 }
 
-/** Runs a command in a new directory, and returns the files that it left there. */
+/** Runs a command in a new directory. Returns the files that are in the directory afterwards. */
 const inEmptyDirectory = async (args: string[], env: Env = {}) => {
   const cwd = mkdtempSync(join(folder, 'empty-'))
   const child = Bun.spawn([EXECUTABLE, ...args], {
@@ -37,10 +37,10 @@ const inEmptyDirectory = async (args: string[], env: Env = {}) => {
 }
 
 const web = ['client', 'create', 'app', '--kind', 'web', '--redirect']
-/** The name of the setting in this file would clear the screen of a terminal. */
+/** The setting in this file has a name that would clear the screen of a terminal. */
 const hostile = join(folder, 'hostile.yaml')
 writeFileSync(hostile, '"a\\e[2Jb\\u009b": 1')
-/** Commands, each with a value that it refuses, and the message. */
+/** Calls with a wrong argument or setting, and the message of each refusal. */
 const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['serve'], /missing\.yaml: cannot be read/, { GATEHOUSE_SEED_FILE: 'missing.yaml' }],
   [['config', 'check', '--config', hostile], /a\\u001b\[2Jb\\u009b: no such setting/],
@@ -72,7 +72,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['client', 'create', 'app', '--kind', 'web'], /--redirect: missing/],
   [[...web, 'app.example.com/cb'], /the scheme is missing: https:\/\/app\.example\.com\/cb$/m],
   [[...web, 'localhost:3000/cb'], /the scheme is missing: http:\/\/localhost:3000\/cb$/m],
-  // One error for one mistake: the post-logout URI, which is derived from the wrong URI, causes no second
+  // One mistake causes one error. The post-logout URI is derived from the wrong URI, but causes no second
   // error.
   [[...web, 'http://app.example.com/cb'], /^gatehouse: --redirect: A redirect URI must use https[^:]*\.\n$/],
   [
