@@ -184,7 +184,8 @@ describe('real answers', async () => {
     'PUT /settings': { backup_keep: 14 },
   }
   for (const name of ['id', 'created_at', 'updated_at', 'last_login']) delete bodies['POST /users'][name]
-  // A list with a `next_cursor` needs two pages.
+  // Queries of the operations that need one. The tests read other lists with `?limit=1`, so that an answer
+  // has a `next_cursor`.
   const queries: Record<string, string> = {
     'DELETE /sessions': '?organization_id=org_default',
     'GET /clients/{client_id}/test-login': `?user_id=${user.id}`,
