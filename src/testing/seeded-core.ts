@@ -55,7 +55,7 @@ export const openSeeded = async (
 }
 
 /**
- * Returns the checked seed. An input is parsed first.
+ * Checks a seed and returns it. A `SeedInput` is parsed first.
  *
  * @throws SeedError for an invalid seed
  */

@@ -194,7 +194,7 @@ export interface Fault {
 export interface KeyState {
   kid: string
   alg: SigningAlg
-  /** `next` is published and signs later; `retired` is published and no longer signs. */
+  /** A `next` key is published and signs later. A `retired` key is published but no longer signs. */
   state: 'next' | 'signing' | 'retired'
   signs_from: string
   published_until: string | null

@@ -12,7 +12,10 @@ import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/se
  */
 const LIFETIME = 60 * SECOND
 
-/** Maximum characters of a code. Clients and proxies accept a redirect URI to which this many are added. */
+/**
+ * Maximum characters of a code. Clients and proxies accept a redirect URI that becomes longer by a code of
+ * this length.
+ */
 const MAX_LENGTH = 512
 
 /** The login that a code comes from. */
@@ -60,7 +63,7 @@ export interface AuthorizationCode
   client_info: ClientInfo | undefined
 }
 
-/** A code whose content is too long for a URL: the client gets a random code, and this row is stored. */
+/** The row of a code whose content is too long for a URL. The client gets a random code instead. */
 export interface StoredCode {
   code_hash: SecretHash
   sealed: string
@@ -75,8 +78,8 @@ export const countRevocations = (revoked: CodeLogin['codes_revoked']): number =>
   Math.max(0, ...Object.values(revoked ?? {}))
 
 /**
- * True when all codes of the login, or its codes for this client, were revoked after this code was issued.
- * Counts are compared, not times, because copies share no clock.
+ * True when all codes of the login, or the login's codes for this client, were revoked after this code was
+ * issued. Counts are compared, not times, because copies share no clock.
  */
 export const isRevoked = (
   { client_id, revocations }: Pick<AuthorizationCode, 'client_id' | 'revocations'>,

@@ -17,7 +17,7 @@ import type { KeyPair } from './signature.ts'
 export interface KeyState {
   kid: string
   alg: SigningAlg
-  /** `next` is published and signs later; `retired` is published and no longer signs. */
+  /** A `next` key is published and signs later. A `retired` key is published but no longer signs. */
   state: 'next' | 'signing' | 'retired'
   /** ISO times. */
   signs_from: string
@@ -47,8 +47,8 @@ const getKey = async ({ store }: Core, kid: string): Promise<KeyRow> => {
 }
 
 /**
- * Publishes the next key of an algorithm, unless one is published already. The key signs 15 minutes later, or
- * when it is activated.
+ * Publishes the next key of an algorithm, unless a next key is published already. The key signs 15 minutes
+ * later, or when it is activated.
  */
 export const publishKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   await rotateKey(base, alg)

@@ -111,8 +111,8 @@ export const recordKeyChange = (
   })
 
 /**
- * Publishes the next key of each algorithm that has a key, unless one is published already. The new keys
- * begin to sign 15 minutes later.
+ * Publishes the next key of each algorithm that has a key, unless a next key is published already. The new
+ * keys begin to sign 15 minutes later.
  *
  * @param write runs the change in a transaction, such as `writeAs` for a caller of the admin API
  */

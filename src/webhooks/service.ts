@@ -181,7 +181,10 @@ export const updateWebhook = (
     return changed
   })
 
-/** Returns the columns that clear the failures of a webhook and, when it is enabled, make it due now. */
+/**
+ * Returns the columns that clear the failures of a webhook. If `enabled` is true, they also make the webhook
+ * due now.
+ */
 const startedAt = (now: number, enabled: boolean) => ({
   attempts: 0,
   failing_since: null,

@@ -17,7 +17,7 @@ export type DeliveryRow = Tables['webhook_deliveries']['$inferSelect']
  */
 const KEPT = 500
 
-/** Returns a webhook by id. With `within`, the webhook must belong to that organization. */
+/** Returns a webhook by id. If `within` is given, the webhook must belong to that organization. */
 export const findWebhook = async (
   q: Queries,
   id: string,

@@ -9,7 +9,7 @@ const CONNECT = 'gatehouse client create NAME --kind web --redirect URL'
 const ADD = 'gatehouse user create NAME --email ADDRESS'
 const MAIL = ['GATEHOUSE_SMTP_URL=smtps://USER:PASSWORD@HOST', 'GATEHOUSE_MAIL_FROM=ADDRESS']
 
-/** Returns the lines to copy, without the parts about addresses and the guide. */
+/** Returns the lines that the page offers for copying. Leaves out the parts about addresses and the guide. */
 const commandsOf = ({ html }: Page): string[] =>
   [...html.matchAll(/<div id="next-(?:client|user|mail)">(.*?)<\/div>/gs)].flatMap(([, lines = '']) =>
     [...lines.matchAll(/<code[^>]*>(.*?)<\/code>/g)].map(([, text = '']) =>

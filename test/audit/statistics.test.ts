@@ -23,7 +23,9 @@ beforeEach(async () => {
 
 const nothing = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, tokens: 0 }
 
-/** Returns the points with a count, by the beginning of their hour or day. */
+/**
+ * Returns the points in which a count is not 0. The key of each point is the beginning of its hour or day.
+ */
 const counts = async (query = '', token?: string): Promise<Json> => {
   const { status, body } = await app.admin('GET', `/statistics${query}`, undefined, token)
   if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)

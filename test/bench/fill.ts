@@ -9,7 +9,7 @@ import { random } from '#test/support/random.ts'
  * Fills a migrated database with users and events while no server uses it:
  * `bun test/bench/fill.ts data/gatehouse.db 1000000 10000000`.
  * One tenant has about 80 % of the rows, the default organization 12 %, and another tenant 5 %. Many small
- * tenants share the rest.
+ * tenants share the other rows.
  * Each tenant has a client.
  * Indexes and triggers are dropped at the start and created again at the end.
  */

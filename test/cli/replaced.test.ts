@@ -9,8 +9,8 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 for (const [what, change] of [
-  // An upgrade writes the new executable to a file beside the old one, and renames this file over the old
-  // one.
+  // An upgrade writes the new executable to a new file, and renames this file to the path of the old
+  // executable.
   [
     'replaced',
     (path: string) => {
