@@ -1,7 +1,8 @@
 /**
  * Compares the CPU time of commands and of server starts with the CPU time of a bare executable. Each round
  * runs all commands and all starts. The time of a start ends at the server's first answer. The time of a
- * command ends with the process. Usage: `bun run build`, then `bun test/bench/commands.ts [rounds]`.
+ * command ends with the process.
+ * Usage: `bun run build`, then `bun test/bench/commands.ts [rounds]`.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
