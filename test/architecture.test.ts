@@ -151,9 +151,9 @@ test('each export is used in another file of src, except those listed', () => {
 })
 
 test('an exported name means one thing: no two files export it', () => {
-  // Several files export these names on purpose. Each resource of the admin API exports `writable`,
-  // `judgeNew` and `judgeChange`. The adapters of the SDK export the same functions. Both entries of the
-  // testing package export `startGatehouse`.
+  // Several files export these names on purpose. Resources of the admin API export `writable`, `judgeNew` and
+  // `judgeChange`. The adapters of the SDK export the same functions. Both entries of the testing package
+  // export `startGatehouse`.
   const oneOfAKind =
     /^(?:writable|judgeNew|judgeChange|gatehouse|auth|logout|protect|getClaims|startGatehouse)$/
   // The testing package imports no other room, so it declares the server's types again.

@@ -30,7 +30,7 @@ const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([p
 const schemaAt = (operation: Json, status: number): Json | undefined =>
   at(operation.responses[status] ?? {}).content?.['application/json']?.schema
 
-/** Replaces a `$ref` by the object of the document to which it refers. */
+/** Returns the object to which the `$ref` of an item refers. Returns the item itself if it has no `$ref`. */
 const at = (item: Json): Json =>
   item.$ref
     ? at(

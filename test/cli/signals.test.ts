@@ -112,6 +112,6 @@ testOnPostgres(
     await sql.close()
     postgres.remove()
   },
-  // Timeout in ms. Writers wait up to 20 seconds for an answer of PostgreSQL.
+  // Timeout in ms: as long as a writer waits for an answer of PostgreSQL. The server has to end sooner.
   20_000,
 )
