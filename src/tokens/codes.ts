@@ -7,8 +7,8 @@ import { openWith, sealWith } from '#src/lib/master-key.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 
 /**
- * Lifetime of a code in milliseconds: long enough for a redirect and one call of the client. A code in a log
- * or in the browser history has usually expired.
+ * Lifetime of a code in milliseconds: long enough for a redirect and one call of the client. A code that
+ * leaks after this time has already expired.
  */
 const LIFETIME = 60 * SECOND
 

@@ -33,7 +33,8 @@ const open = (query = '', bearer = token, method = 'GET') =>
   })
 
 /**
- * Returns a function that reads the next message of a stream. It returns undefined at the end of the stream.
+ * Returns `next`, which reads the next message of a stream, and `cancel`. `next` returns undefined at the end
+ * of the stream.
  */
 const readerOf = (answer: Response) => {
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
