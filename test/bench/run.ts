@@ -84,8 +84,8 @@ const slices: Duration = options.quick
   ? { warm_up: 300, slice: 200, slices: 5 }
   : { warm_up: 500, slice: 250, slices: 16 }
 /**
- * The warm-up is long enough for about ten thousand runs. After so many runs the JIT compiler no longer
- * changes the code.
+ * The warm-up is long enough for about ten thousand runs. The JIT compiler no longer changes the code after
+ * so many runs.
  */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9

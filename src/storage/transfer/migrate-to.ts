@@ -30,7 +30,7 @@ export const toFile = (
         async (connection, where) => {
           if (!online) await lockOthersOut(connection, where)
           using db = new Database(partial, { create: true })
-          // Nobody uses the file yet, so it is synced only when it is complete.
+          // The file is not in use yet, so it is synced only when it is complete.
           for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'foreign_keys = ON'])
             db.run(`PRAGMA ${pragma}`)
           migrate(db)
