@@ -83,10 +83,7 @@ const CONNECTIONS = [1, 8, 64]
 const slices: Duration = options.quick
   ? { warm_up: 300, slice: 200, slices: 5 }
   : { warm_up: 500, slice: 250, slices: 16 }
-/**
- * The warm-up is long enough for about ten thousand runs. The JIT compiler no longer changes the code after
- * so many runs.
- */
+/** The warm-up is long enough for about ten thousand runs. More runs would not change the compiled code. */
 const WARM_UP: Duration = { warm_up: options.quick ? 1_500 : 6_000, slice: 100, slices: 1 }
 const START_ROUNDS = options.quick ? 3 : 9
 
