@@ -180,9 +180,9 @@ const isReachedByTls = ({ url, tls_cert }: Config): boolean =>
 
 /**
  * Returns the URL in a form that the router accepts. The host becomes `localhost` when the Host header makes
- * the URL invalid or too short: Elysia looks for the path from the twelfth character on, and misses the path
- * of `http://id/…`. The replacement has no other effect, because the server takes its own address from the
- * settings.
+ * the URL invalid or too short. Elysia looks for the path from the twelfth character on, so it would miss the
+ * path of `http://id/…`. The replacement has no other effect, because the server takes its own address from
+ * the settings.
  */
 const routableUrl = (url: string): string => {
   const path = url.indexOf('/', 8)

@@ -25,9 +25,9 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
 }
 
 /**
- * Returns why an invitation was refused. `not_allowed` means that the creator of the invitation lost
- * permissions, or that the invited user was disabled or deleted, has signed in, or got a credential or
- * another address.
+ * Returns why an invitation was refused. `not_allowed` has several causes: the creator of the invitation lost
+ * permissions, or the invited user was disabled or deleted, has signed in, or got a credential or another
+ * address.
  */
 const reasonOf = ({ uses, max_uses, expires_at }: Invitation, now: number) => {
   if (uses >= max_uses) return 'used_up'

@@ -107,8 +107,9 @@ const sample = async (q: Queries, filter: EventFilter, index: Equal[]): Promise<
 }
 
 /**
- * Returns the index through which a page reads the fewest events. If no index covers the whole filter, a page
- * reads the events that match the covered part of the filter, and compares each of them with the other part.
+ * Returns the index through which a page reads the fewest events. If no index covers the whole filter, the
+ * page reads the events that match the covered part. It compares each of these events with the other part of
+ * the filter.
  */
 const rarest = async (q: Queries, filter: EventFilter): Promise<Equal[]> => {
   const names = given(filter)

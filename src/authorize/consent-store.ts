@@ -59,8 +59,8 @@ export const hasConsents = async (
 
 /**
  * Returns the time in milliseconds before which consents to the client do not count. For a dynamic client
- * this is the last change of its redirect URIs, keys or authentication methods, because the client may have a
- * new owner since that change.
+ * this is the last change of its redirect URIs, keys or authentication methods. Since that change the client
+ * may have a new owner.
  */
 export const consentsSince = (client: Origin & { readonly updated_at: number }): number =>
   isDynamic(client) ? client.updated_at : 0

@@ -37,8 +37,8 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 
 /**
  * Returns the days for which the page offers to remember the browser. Returns undefined when even a
- * remembered browser needs the second factor: the organization requires a passkey, the user changes the
- * account, or the first factor was neither a password nor a provider.
+ * remembered browser needs the second factor. This applies when the organization requires a passkey, when the
+ * user changes the account, and when the first factor was neither a password nor a provider.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)

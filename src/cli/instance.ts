@@ -158,7 +158,7 @@ export const requireMasterKey = async (config: Config, store: Store): Promise<vo
 
 /**
  * Copies a key in the data directory. The owner of the directory gets the copy only if this owner has the key
- * already, because `file` may be a link to a key of another user.
+ * already. `file` may be a link to a key of another user.
  */
 const copyKey = (file: string, copy: string): void => {
   const opened = openSync(file, 'r')

@@ -116,8 +116,8 @@ const isSame = (a: Certificate, b: Certificate | undefined): boolean => a.cert =
 
 /**
  * Returns a check that calls `reload` when the certificate files have changed. The check waits until the
- * files have stayed the same for one interval: the files are replaced one after the other, and a file may be
- * half written.
+ * files have stayed the same for one interval. The two files are replaced one after the other, and a file may
+ * be half written.
  */
 const onceSettled = (config: Config, reload: () => void): (() => void) => {
   const readBoth = (): string => {
