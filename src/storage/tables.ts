@@ -200,8 +200,8 @@ export const tables = (kit: Kit) => {
         updated_at: updated_at(),
         last_login: ms('last_login'),
         /**
-         * Time at which the statistics last counted the user as active. They count a user once in each hour:
-         * at the first login or refresh.
+         * Time at which the statistics last counted the user as active. A user counts once in each hour: at
+         * the first login or refresh.
          */
         active_at: ms('active_at'),
         /** Last time that the user declined the offer of a passkey. */
@@ -268,8 +268,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * The column `seq` and those after it are copies of the user's values, so that users with a role can be
-   * listed in any order. A trigger updates the copies.
+   * `seq` and the columns after it are copies of the user's values, so that users with a role can be listed
+   * in any order. A trigger updates the copies.
    */
   const user_roles = once(() =>
     table(
@@ -424,8 +424,8 @@ export const tables = (kit: Kit) => {
   /**
    * Clients that registered themselves (https://www.rfc-editor.org/rfc/rfc7591), and clients whose id is the
    * URL of their metadata document. A row of the first kind is stored at the registration. Its `used_at` is
-   * null until a user allows the client; if no user does, the row is soon removed. A row of the second kind
-   * is stored when a user allows the client.
+   * null until a user allows the client. The row is soon removed if no user allows the client. A row of the
+   * second kind is stored when a user allows the client.
    */
   const dynamic_clients = once(() =>
     table(
@@ -444,7 +444,10 @@ export const tables = (kit: Kit) => {
          */
         name: text('name').notNull(),
         registration: json('registration').$type<Registration>().notNull(),
-        /** Time of the last consent or redeemed code. It is updated at most once a day (`noteUse`). */
+        /**
+         * Time at which a user last consented or a code was last redeemed. The time is updated at most once a
+         * day (`noteUse`).
+         */
         used_at: ms('used_at'),
         created_at: created_at(),
         /**
@@ -535,7 +538,7 @@ export const tables = (kit: Kit) => {
         signed_in_at: ms('signed_in_at').notNull(),
         /**
          * Time from which the login needs no further event. It is set when the login's own event is recorded
-         * and when the login replaces another one. It is also set when the sweep removes one of the login's
+         * and when the login replaces another login. It is also set when the sweep removes one of the login's
          * sessions, because the event of that session shows the login. null before that time.
          */
         recorded_at: ms('recorded_at'),
@@ -579,7 +582,8 @@ export const tables = (kit: Kit) => {
         login_id: id<LoginId>('login_id').notNull(),
         scope: text('scope').notNull(),
         /**
-         * Identifiers of the APIs that the authorization names, separated by spaces; null when it names none.
+         * Identifiers of the APIs that the authorization names, separated by spaces; null when it names no
+         * API.
          */
         resources: text('resources'),
         ip_address: text('ip_address').notNull(),
@@ -655,8 +659,8 @@ export const tables = (kit: Kit) => {
         login_id: id<LoginId>('login_id'),
         selected: bool('selected').notNull().default(false),
         /**
-         * The first factor, kept when the user has proven it and a second factor is needed. The login begins
-         * when the second factor is proven.
+         * The first factor, which the user has proven. It is kept until the user has proven the second
+         * factor, because the login begins only then.
          */
         proof: json('proof').$type<{
           user_id: UserId
@@ -823,9 +827,9 @@ export const tables = (kit: Kit) => {
         public_key: bytes('public_key'),
         sign_count: int('sign_count').notNull().default(0),
         transports: json('transports').$type<string[]>().notNull(),
-        /** True when the passkey may exist on several devices. */
+        /** True when the passkey can exist on several devices. */
         synced: bool('synced').notNull().default(false),
-        /** True for a passkey that was made for logins without a password, or has been used for one. */
+        /** True for a passkey that was made for logins without a password, or was used for such a login. */
         alone: bool('alone').notNull().default(false),
         created_at: created_at(),
         last_used_at: ms('last_used_at'),
@@ -847,8 +851,8 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Assertions that a login or a client has used, kept until they expire so that nobody can use them again.
-   * The key is a hash over the ID of the assertion and the provider or client that issued it.
+   * Assertions that were used for a login or by a client. They are kept until they expire, so that nobody can
+   * use them again. The key is a hash over the ID of the assertion and the provider or client that issued it.
    */
   const used_assertions = once(() =>
     table(
@@ -947,7 +951,7 @@ export const tables = (kit: Kit) => {
         /** Organization of the client. */
         organization_id: organization_id(),
         uri: text('uri').notNull(),
-        /** Signature algorithm; null for the server's default for ID tokens. */
+        /** Signature algorithm. null stands for the server's default for ID tokens. */
         alg: text('alg').$type<SigningAlg>(),
         user_id: user_id(),
         session_id: id<SessionId>('session_id').notNull(),
@@ -1275,9 +1279,10 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * Counts by hour (UTC, milliseconds) and organization; the organization '' is the instance. A deleted user
-   * stays counted. The rows of a deleted organization are removed. On PostgreSQL each connection has rows of
-   * its own (`slot`), so two transactions never change the same row. A count is the sum over the slots.
+   * Counts by hour (UTC, milliseconds) and organization. The organization '' stands for the whole instance. A
+   * deleted user stays counted. The rows of a deleted organization are removed. On PostgreSQL each connection
+   * has rows of its own (`slot`), so two transactions never change the same row. A count is the sum over the
+   * slots.
    */
   const statistics = once(() =>
     table(

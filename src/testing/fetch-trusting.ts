@@ -7,8 +7,8 @@ export type ControlCall = (
 ) => Promise<Response>
 
 /**
- * Returns `fetch` for a server whose certificate is in a file. The `fetch` of Node cannot be given a
- * certificate, so `node:https` makes the call; Deno and Bun have this module too.
+ * Returns `fetch` for a server whose certificate is in a file. Node's `fetch` has no option for a
+ * certificate, so `node:https` makes the call. Deno and Bun have this module too.
  */
 export const fetchTrusting =
   (ca_file: string): ControlCall =>

@@ -30,7 +30,10 @@ export interface StartOptions {
   host?: string | undefined
   /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string | undefined
-  /** Address for server-to-server calls, if it is not the issuer. The two differ between containers. */
+  /**
+   * Address for server-to-server calls, if it is not the issuer. Calls between containers need such an
+   * address.
+   */
   internal_url?: string | undefined
   /** Accepts an issuer whose host is not this machine. */
   public_issuer?: boolean | undefined
@@ -49,7 +52,7 @@ export interface StartOptions {
    * none is confidential.
    */
   client?: string | undefined
-  /** Data directory to keep. Default: a temporary one, which `close` deletes. */
+  /** Data directory to keep. Default: a temporary directory, which `close` deletes. */
   data_dir?: string | undefined
   /** Settings that override the defaults. The environment is not read. */
   config?: Partial<Config> | undefined

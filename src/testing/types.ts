@@ -61,7 +61,7 @@ export interface SeedClient extends OfOrganization {
   access_token_signed_response_alg?: SigningAlg | null
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
-  /** Names of roles and groups; only people with one of them may use the client. */
+  /** Names of roles and groups. Only people who have one of these roles or groups may use the client. */
   allowed_roles?: string[]
   allowed_groups?: string[]
   /** Further claims of tokens and userinfo. Maps the name of each claim to the path of its value. */
@@ -341,7 +341,10 @@ export interface GatehouseOptions {
   port?: number
   /** Issuer. Default: `http://localhost:<port>`, or `https://localhost:<port>` if `tls` is set. */
   url?: string
-  /** Address for server-to-server calls, if it is not the issuer. The two differ between containers. */
+  /**
+   * Address for server-to-server calls, if it is not the issuer. Calls between containers need such an
+   * address.
+   */
   internal_url?: string
   /** Serves https with a certificate generated for this run. */
   tls?: boolean

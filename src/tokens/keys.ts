@@ -80,8 +80,8 @@ const openKey = ({ master }: Core, row: KeyRow): Key => {
 
 /**
  * Returns the keys in memory. The keys are reloaded after a commit that changes keys. They are also reloaded
- * after a commit of another process whose topics are unknown. A published key begins to sign at its
- * `active_at`, without a commit.
+ * after a commit of another process if the topics of the commit are unknown. A published key begins to sign
+ * at its `active_at`, without a commit.
  */
 const openKeyRing = (base: Core) => {
   const { store, clock } = base
@@ -147,9 +147,9 @@ const firstKeys = ({ config, log }: Core, ensure: (alg: SigningAlg) => Promise<v
  * settings are generated after a first start, and calls that need them wait. A key of another algorithm is
  * generated when a client or an API is registered with the algorithm. rotation.ts decides when keys change.
  *
- * @param isLate true for development servers and for commands, which often end soon. The keys of a first
- * start are then generated at the first call that needs one, because the RS256 key takes as much CPU time as
- * the rest of the start.
+ * @param isLate true for development servers and for commands, because both often end soon. The keys of a
+ * first start are then generated at the first call that needs one, because the RS256 key takes as much CPU
+ * time as the rest of the start.
  */
 export const openKeys = async (
   base: Core,

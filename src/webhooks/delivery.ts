@@ -127,8 +127,8 @@ const rest = (context: Context, hook: Webhook, settled: number, has_more: boolea
     const now = context.clock.now()
     const isIdle = !has_more
     const isBehind = isIdle && (await lastSeq(tx)) > settled
-    // Events beyond `settled` cannot be delivered before open transactions end. These usually end within a
-    // second.
+    // Events beyond `settled` cannot be delivered before open transactions end. Open transactions usually end
+    // within a second.
     const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
       cursor: hook.cursor,

@@ -121,7 +121,7 @@ test('sessions that begin meanwhile do not delay a change of the password, and e
     },
   )
   // The first write records the correct password. Two writes end 500 sessions each, and the last write ends
-  // the others.
+  // the other sessions.
   expect(writes).toBe(4)
   expect(await activeOf(user)).toBe(0)
 })

@@ -34,7 +34,7 @@ const factorsOf = async ({ id }: { id: string }) =>
     ({ user_id }) => user_id === id,
   )
 
-/** Returns another browser with the login cookie of this one. */
+/** Returns another browser that has the login cookie of `from`. */
 const steal = (from: Browser): Browser => {
   const thief = openBrowser(app, { ip: '203.0.113.9' })
   for (const [name, value] of from.cookies) if (name.includes('login')) thief.cookies.set(name, value)

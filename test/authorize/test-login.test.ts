@@ -159,7 +159,7 @@ test('TST-02 says why a user gets in nowhere', async () => {
 test('TST-03 names the claims whose values administrators do not see', async () => {
   const claims = { ...shop.claims, level: 'user.attributes.rank', all: 'user.username' }
   await app.admin('PUT', '/clients/shop', { claims })
-  // Only a seed file can set attributes with `editable: nobody`.
+  // The test stores the attributes itself. The admin API cannot set attributes with `editable: nobody`.
   await app.context.store.write(async tx => {
     await tx.update(tx.tables.users).set({ attributes: { ...attributes, rank: 7, nickname: 'Countess' } })
   })

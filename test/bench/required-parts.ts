@@ -119,7 +119,7 @@ export const clients = new Map(
   ['es256', 'rs256', 'service'].map(id => [id, { client_id: id, secret_hash, scopes }]),
 )
 
-/** Authenticates the client of a form and checks its scopes. */
+/** Authenticates the client of a form, and checks that the client has all scopes of `scope`. */
 export const authenticate = (form: Form, scope: string): string => {
   const client = clients.get(form.get('client_id') ?? '')
   check(client && isSame(sha256(form.get('client_secret') ?? ''), client.secret_hash))

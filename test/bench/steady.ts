@@ -103,7 +103,7 @@ const seedOf = (users: number): string =>
     })),
   })
 
-/** Returns the number of rows that the clean-up has yet to remove. */
+/** Returns the number of rows that the clean-up has not removed yet. */
 const left = (directory: string): number => {
   using db = new Database(join(directory, 'gatehouse.db'), { readonly: true })
   const counts = db.query(

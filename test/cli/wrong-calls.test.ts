@@ -206,7 +206,6 @@ test('help has a page for the settings and for each command, and no others', asy
   for (const word of ['Commands:', 'Settings:', 'Exit codes:']) expect(stdout).toContain(word)
 })
 
-/** Runs a command at a terminal. */
 const atTerminal = async (args: string[], env: Env, until?: RegExp): Promise<string> => {
   let shown = ''
   const decoder = new TextDecoder()

@@ -50,8 +50,8 @@ export const toFile = (
  * Returns the number of rows by table. `replace` removes an existing instance. No server may be connected,
  * because its caches would keep rows of the old instance.
  *
- * @throws StorageError when a server is connected, the copy differs, one of the databases cannot be used, an
- * instance exists without `replace`, or the file has an older version
+ * @throws StorageError when a server is connected, the copy differs, one of the databases cannot be used or
+ * the file has an older version. Also thrown when an instance exists and `replace` is false
  */
 export const toPostgres = async (
   source: string,

@@ -6,8 +6,8 @@ import { applyPending, migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
 /**
- * Wraps a connection that is in a transaction, as the source or target of a transfer. As a target, the
- * database must be migrated and empty.
+ * Wraps a connection that is in a transaction, as the source or target of a transfer. A target database must
+ * be migrated and empty.
  */
 export const postgresSide = (connection: ReservedSQL): Side => ({
   read: async function* ({ name, columns, key }) {

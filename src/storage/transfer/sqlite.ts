@@ -6,10 +6,7 @@ type Stored = number | string | Uint8Array | null
 const isBool = (type: string): boolean => type === 'SQLiteBoolean'
 const isBytes = (type: string): boolean => type === 'SQLiteBlobBuffer'
 
-/**
- * Wraps a database file as the source or target of a copy. As a target, the database must be migrated and
- * empty.
- */
+/** Wraps a database file as the source or target of a copy. A target database must be migrated and empty. */
 export const sqliteSide = (db: Database): Side => ({
   read: function* ({ name, columns, key }: CopiedTable) {
     const decoders = columns.map(({ columnType }) => (value: Stored) => {
