@@ -43,8 +43,12 @@ export interface Queue<M extends Message> {
   longest: number
   /** Makes messages due at `now` if the time of their next attempt is in one of the ranges. */
   release(tx: Transaction, now: number, ranges: Ranges): Promise<void>
-  /** Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. */
-  attempt(context: Context, message: M, until: number): Promise<void>
+  /**
+   * Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. A
+   * message that stands for several calls, such as a webhook, begins no further call when `isStopped` returns
+   * true.
+   */
+  attempt(context: Context, message: M, until: number, isStopped: () => boolean): Promise<void>
 }
 
 /**
@@ -100,7 +104,7 @@ export const deliverDue = async <M extends Message>(
   const run = (message: M, until: number): void => {
     attempts++
     const end = queue
-      .attempt(context, message, until)
+      .attempt(context, message, until, isStopped)
       .catch(error =>
         log.error({ event: queue.topic, err: error }, 'the outcome of a delivery could not be stored'),
       )

@@ -146,13 +146,19 @@ const overdueBy = ({ next_attempt_at }: Webhook, begun: number): number =>
   begun > next_attempt_at + CLOCK_SKEW ? begun - next_attempt_at : 0
 
 /**
- * Delivers the events after the cursor in order. Ends when a delivery fails, when all events are delivered or
- * when the time of the turn is over. Each event is sent only after the earlier events were delivered, so
- * receivers can rely on the order. The audit log is the outbox, so no event is stored twice, and webhooks add
- * no cost to a write.
+ * Delivers the events after the cursor in order. Ends when a delivery fails, when all events are delivered,
+ * when the time of the turn is over or when the delivery is stopped. Each event is sent only after the
+ * earlier events were delivered, so receivers can rely on the order. The audit log is the outbox, so no event
+ * is stored twice, and webhooks add no cost to a write.
  */
-const takeTurn = async (context: Context, found: Webhook, until: number): Promise<void> => {
+const takeTurn = async (
+  context: Context,
+  found: Webhook,
+  until: number,
+  isStopped: () => boolean,
+): Promise<void> => {
   const end = performance.now() + TURN
+  const isOver = () => isStopped() || performance.now() > end
   const wanted = {
     types: typesOf(found.events),
     organization_id: found.all_organizations ? undefined : found.organization_id,
@@ -185,11 +191,11 @@ const takeTurn = async (context: Context, found: Webhook, until: number): Promis
         return isKept
       })
       if (!isOwn) return
-      if (performance.now() > end) return rest(context, hook, settled, true)
+      if (isOver()) return rest(context, hook, settled, true)
     }
     if (events.length < BATCH) hook = { ...hook, cursor: Math.max(hook.cursor, last) }
     if (hook.cursor >= settled) return rest(context, hook, settled, false)
-    if (performance.now() > end) return rest(context, hook, settled, true)
+    if (isOver()) return rest(context, hook, settled, true)
     await othersRun()
   }
 }

@@ -34,6 +34,32 @@ test('WHK-17 a running server delivers events as they are written, and events th
   receiver.stop()
 })
 
+test('at a stop, finishes the event that is being sent and begins no other', async () => {
+  const receiver = startReceiver()
+  const begun = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<Response>()
+  receiver.state.answer = () => {
+    begun.resolve()
+    return answer.promise
+  }
+  const app = await startApp({ outbound_allow: [receiver.target] })
+  const hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+  for (const name of ['ada', 'bob', 'eve']) await addUser(app, name)
+  const stop = startWebhookDelivery(app.context)
+  await begun.promise
+  const stopped = stop()
+  answer.resolve(new Response(null, { status: 204 }))
+  await stopped
+  const sent = async () => (await app.admin('GET', `/webhooks/${hook.id}/deliveries`)).body.data.length
+  expect([receiver.received.length, await sent()]).toEqual([1, 1])
+  receiver.state.answer = () => new Response(null, { status: 204 })
+  await deliverWebhooks(app.context)
+  expect(await sent()).toBe(3)
+  expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3)
+  expect(receiver.received).toHaveLength(3)
+  receiver.stop()
+})
+
 test('WHK-10 the webhooks of one organization are not read for the events of another', async () => {
   const receiver = startReceiver()
   const app = await startApp({ outbound_allow: [receiver.target] })
