@@ -219,11 +219,11 @@ export const controls: Record<string, Control> = {
   'POST /dev/reset': async (state, call) => {
     const { organization } = parse(Reset, call.request.body ? await readJson(call.request) : {})
     if (organization !== undefined) {
-      const { store } = state.context
+      const { clock, store } = state.context
       const snapshot = await state.snapshot()
       const known = snapshot.get('organizations')?.find(({ slug }) => slug === organization)
       const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
-      await store.write(tx => restoreOrganization(tx, snapshot, id))
+      await store.write(tx => restoreOrganization(tx, snapshot, id, clock.now()))
       return empty(204)
     }
     await resetAll(state)

@@ -105,6 +105,7 @@ export const restoreOrganization = async (
   tx: Transaction,
   snapshot: Snapshot,
   id: OrganizationId,
+  now: number,
 ): Promise<void> => {
   const belongs = (name: Name): SQL | undefined => {
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
@@ -150,7 +151,7 @@ export const restoreOrganization = async (
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
   await holdCursors(tx)
   // Running turns of webhooks still have events and cursors from before the reset, so they start again.
-  await restartTurns(tx)
+  await restartTurns(tx, now)
   for (const topic of TOPICS) tx.changed(topic)
 }
 

@@ -153,9 +153,9 @@ export const wakeAll = async (tx: Transaction, now: number, ids?: WebhookId[]): 
 }
 
 /** Makes all enabled webhooks due. Their running turns end without storing their state. */
-export const restartTurns = async (tx: Transaction): Promise<void> => {
+export const restartTurns = async (tx: Transaction, now: number): Promise<void> => {
   const { webhooks } = tx.tables
-  await tx.update(webhooks).set({ next_attempt_at: 0, idle: false }).where(eq(webhooks.enabled, true))
+  await tx.update(webhooks).set({ next_attempt_at: now, idle: false }).where(eq(webhooks.enabled, true))
   tx.changed('webhook_turns')
 }
 

@@ -89,18 +89,34 @@ test('WHK-05 an event with the number of a removed one wakes the webhooks', asyn
 })
 
 test('WHK-05 a reset of an organization during a turn hides no later event', async () => {
-  const { store } = app.context
+  const { store, clock } = app.context
   const acme = await create(app, '/organizations', { slug: 'acme', name: 'Acme' })
   const all = { name: 'All', url: receiver.url, events: ['role.*'], all_organizations: true }
   await create(app, '/webhooks', all)
   const snapshot = await store.read(takeSnapshot)
   const addRole = (name: string) => create(app, '/roles', { name, permissions: [], organization_id: acme.id })
   await addRole('first')
-  atFirst(() => store.write(tx => restoreOrganization(tx, snapshot, acme.id)))
+  atFirst(() => store.write(tx => restoreOrganization(tx, snapshot, acme.id, clock.now())))
   await deliver()
   const { id } = await addRole('next')
   await deliver()
   expect(receiver.received.map(({ body }) => body.data.target_id).slice(1)).toEqual([id])
+})
+
+test('a reset of an organization leaves the time since which a webhook fails', async () => {
+  const { store, clock } = app.context
+  const acme = await create(app, '/organizations', { slug: 'acme', name: 'Acme' })
+  const snapshot = await store.read(takeSnapshot)
+  const failingSince = async () => (await app.admin('GET', '/webhooks')).body.data[0].failing_since
+  receiver.state.answer = () => new Response(null, { status: 503 })
+  await addUser(app, 'ada')
+  await deliver()
+  const since = await failingSince()
+  expect(since).toBeString()
+  await store.write(tx => restoreOrganization(tx, snapshot, acme.id, clock.now()))
+  await deliver()
+  expect(receiver.received).toHaveLength(2)
+  expect(await failingSince()).toBe(since)
 })
 
 test('WHK-06 the deletion of a user makes no attempt at a receiver that fails', async () => {
