@@ -4,18 +4,10 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Allowance } from '#src/lib/token-buckets.ts'
-import type { MailKind } from '#src/storage/mail-kinds.ts'
+import { AWAITED, type MailKind } from '#src/storage/mail-kinds.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { ANSWER_TIMEOUT } from './smtp.ts'
-import {
-  AWAITED,
-  claimMail,
-  insertMail,
-  listDueMails,
-  type MailRow,
-  releaseMails,
-  removeMail,
-} from './store.ts'
+import { claimMail, insertMail, listDueMails, type MailRow, releaseMails, removeMail } from './store.ts'
 
 /**
  * Lifetime in milliseconds of links that allow their holder to sign in (sign-in, set-up, password reset). The

@@ -1,14 +1,10 @@
-import { and, asc, desc, eq, inArray, lte, notInArray } from 'drizzle-orm'
+import { and, asc, eq, lte, notInArray, type SQL, sql } from 'drizzle-orm'
 import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
-import type { MailKind } from '#src/storage/mail-kinds.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import type { Tables } from '#src/storage/tables.ts'
+import { IS_AWAITED, type Tables } from '#src/storage/tables.ts'
 
 export type MailRow = Tables['mails']['$inferSelect']
-
-/** Mails that a person waits for. They are sent before the mails of all other kinds. */
-export const AWAITED: readonly MailKind[] = ['reset_password', 'sign_in_code', 'verify_email', 'registration']
 
 /** Puts a mail into the outbox. */
 export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>): Promise<void> => {
@@ -18,21 +14,27 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
 
 /**
  * Returns the due mails, without the mails of the organizations in `busy`. Mails that a person waits for come
- * first, also when an attempt has failed. Each part is in the order of `next_attempt_at`.
+ * first, also when an attempt has failed. Each part is in the order of `next_attempt_at`. Each part is
+ * read in the order of an index. One read of both parts would sort all due mails for each mail that is sent.
  */
-export const listDueMails = (
+export const listDueMails = async (
   q: Queries,
   now: number,
   busy: OrganizationId[],
   limit: number,
 ): Promise<MailRow[]> => {
   const { mails } = q.tables
-  return q
-    .select()
-    .from(mails)
-    .where(and(lte(mails.next_attempt_at, now), notInArray(mails.organization_id, busy)))
-    .orderBy(desc(inArray(mails.kind, [...AWAITED])), asc(mails.next_attempt_at), asc(mails.number))
-    .limit(limit)
+  const due = (condition: SQL, count: number) =>
+    q
+      .select()
+      .from(mails)
+      .where(and(lte(mails.next_attempt_at, now), notInArray(mails.organization_id, busy), condition))
+      .orderBy(asc(mails.next_attempt_at), asc(mails.number))
+      .limit(count)
+  const awaited = await due(sql.raw(IS_AWAITED), limit)
+  if (awaited.length === limit) return awaited
+  const found = awaited.map(({ number }) => number)
+  return [...awaited, ...(await due(notInArray(mails.number, found), limit - found.length))]
 }
 
 /**

@@ -18,3 +18,6 @@ export type MailKind =
   | 'passkey_copied'
   | 'new_device'
   | 'webhook_disabled'
+
+/** Mails that a person waits for. They are sent before the mails of all other kinds. */
+export const AWAITED: readonly MailKind[] = ['reset_password', 'sign_in_code', 'verify_email', 'registration']

@@ -23,10 +23,16 @@ import type { GrantType } from '#src/protocol/oauth/token-request.ts'
 import type { ClaimMapping } from '#src/protocol/oidc/claim-mapping.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Kit } from './kit.ts'
-import type { MailKind } from './mail-kinds.ts'
+import { AWAITED, type MailKind } from './mail-kinds.ts'
 
 /** Condition for clients that a person can start from the account pages. */
 export const STARTABLE = '(client_uri IS NOT NULL OR initiate_login_uri IS NOT NULL)'
+
+/**
+ * Condition for mails that a person waits for. An engine uses the partial index `mails_awaited` only for a
+ * query that has the same condition without parameters.
+ */
+export const IS_AWAITED = `kind IN (${AWAITED.map(kind => `'${kind}'`).join(', ')})`
 
 /**
  * Makes a table at its first use, because a start needs few tables, and making all of them takes as long as
@@ -931,7 +937,11 @@ export const tables = (kit: Kit) => {
         next_attempt_at: ms('next_attempt_at').notNull(),
         expires_at: ms('expires_at').notNull(),
       },
-      t => [index('mails_next').on(t.next_attempt_at), index('mails_user').on(t.user_id)],
+      t => [
+        index('mails_next').on(t.next_attempt_at),
+        index('mails_awaited').on(t.next_attempt_at).where(sql.raw(IS_AWAITED)),
+        index('mails_user').on(t.user_id),
+      ],
     ),
   )
 

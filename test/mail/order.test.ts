@@ -3,8 +3,11 @@ import { MINUTE } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { listDueMails } from '#src/mail/store.ts'
 import { startApp } from '#test/support/app.ts'
 import { addUser } from '#test/support/people.ts'
+import { hearStatements, plansOf } from '#test/support/statements.ts'
+import { freshStore } from '#test/support/store.ts'
 
 test('a mail that a person waits for goes before waiting notices, also after a failed attempt', async () => {
   const mail = captureMail()
@@ -27,4 +30,18 @@ test('a mail that a person waits for goes before waiting notices, also after a f
     'Your password for Gatehouse was changed',
     'Your email address for Gatehouse was changed',
   ])
+})
+
+test('due mails are read in the order of an index, so that a sent mail does not cost a sort of all', async () => {
+  const store = await freshStore()
+  const statements: string[] = []
+  const stopHearing = hearStatements(text => statements.push(text))
+  await store.read(q => listDueMails(q, 0, ['org_default'], 4))
+  stopHearing()
+  const [awaited, others, ...more] = await plansOf(store.path, statements)
+  const detailsOf = (plan: typeof awaited) => plan?.steps.map(({ detail }) => detail).join('\n')
+  expect(detailsOf(awaited)).toContain('mails_awaited')
+  expect(detailsOf(others)).toContain('mails_next')
+  expect(`${detailsOf(awaited)}${detailsOf(others)}`).not.toContain('TEMP B-TREE')
+  expect(more).toEqual([])
 })
