@@ -40,9 +40,9 @@ export const decideAmong = (
 
 /**
  * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
- * request. A login also counts if the user has no factor, must add one, and need not change the password. A
- * provider with single sign-on may report an old authentication, or no time. Without this exception a user
- * of such a provider could never add the factor.
+ * request. A login also counts if the user has no factor, must add one, and need not change the password.
+ * Otherwise the users of a provider with single sign-on could never add the factor, because such a provider
+ * may report an old authentication or no time at all.
  */
 const isProvenSince = (login: BrowserLogin, pending: Flow['pending'], now: number): boolean => {
   const { auth_time, factors, enrol_due, must_change_password } = login

@@ -158,8 +158,8 @@ export const refreshSession = async (
 }
 
 /**
- * Extends the login's newest active session at the client that has the same scopes and no APIs. The session
- * now ends `lifetime` ms after `now`, but never later than `ends_by`. Returns the former state of the
+ * Extends a session of the login at the client: the newest active one with this scope and no APIs. The
+ * session now ends `lifetime` ms after `now`, but never later than `ends_by`. Returns the former state of the
  * session. Returns undefined when the login has no such session.
  */
 export const extendSession = async (

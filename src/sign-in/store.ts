@@ -6,8 +6,8 @@ import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 /**
- * A count of failures. The count is stored in the database, so that an attacker gets no new attempts after a
- * restart or at another copy.
+ * A count of failures. It is stored in the database, so that an attacker gets no new attempts after a restart
+ * or from another copy of the server.
  */
 export type Throttle = Tables['throttles']['$inferSelect']
 

@@ -66,8 +66,8 @@ const isFromAhead = (blocked_until: number, limit: Limit, now: number): boolean 
   blocked_until > now + CLOCK_SKEW + (limit.kind === 'row' ? limit.longest_wait : limit.wait)
 
 /**
- * Returns the milliseconds until the wait of a rule ends at `blocked_until`. Returns 0 when the wait has
- * ended.
+ * Returns the milliseconds until `blocked_until`, the end of a wait that `limit` caused. Returns 0 when the
+ * wait has ended.
  */
 export const waitUntil = (blocked_until: number, limit: Limit, now: number): number =>
   isFromAhead(blocked_until, limit, now) ? 0 : Math.max(0, blocked_until - now)

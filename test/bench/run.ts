@@ -133,8 +133,8 @@ const runAll = async (): Promise<void> => {
     print('PostgreSQL is left out: it is not installed (Debian: apt-get install postgresql).')
   const floor = await measureFloor(slices)
   print(
-    `${cpus()[0]?.model.trim()}, ${cpus().length} cores. Bun.serve with nothing behind it: ${number(floor, 1)} µs ` +
-      `an answer (${FLOOR} where the limits were set).\nEach commit is synced to disk; audit events and the log are on.`,
+    `${cpus()[0]?.model.trim()}, ${cpus().length} cores. Bun.serve without an application: ${number(floor, 1)} µs ` +
+      `per answer (${FLOOR} µs on the machine of the limits).\nEach commit is synced to disk; audit events and the log are on.`,
   )
   const targets: Targets = {}
   try {

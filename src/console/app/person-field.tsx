@@ -32,7 +32,7 @@ export const PersonField = (props: {
 }) => {
   const { organization_id, label, user, onUser } = props
   const [search, setSearch] = useState('')
-  /** True from a click on the button to change the person until the search field has the focus. */
+  /** True after a click on the button "change", until the search field has the focus. */
   const isAsked = useRef(false)
   const wanted = useSettled(search.trim())
   const found = useObject<PageOf<UserAnswer>>(

@@ -104,9 +104,7 @@ export interface Plan {
 }
 type Name = 'username' | 'email'
 
-/**
- * Maximum number of users that are read for each page, because reading 1,000 rows takes a few milliseconds.
- */
+/** Up to this number of users, all of them are read for each page. 1,000 rows take a few milliseconds. */
 const FEW = 1000
 /** Number of rows that `meet` reads from each run before it gives up. */
 const WALK = 4000
