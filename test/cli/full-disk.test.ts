@@ -121,7 +121,9 @@ describe('a server whose log is on a full disk', () => {
       // Lines without an event are left out, because a job that still runs at the end may log that the store
       // is closed.
       const events = lines.map(text => JSON.parse(text).event).filter(event => event !== undefined)
-      expect([events[0], events.at(-1)]).toEqual(['config', 'stopped'])
+      // The line `ready` is printed outside the log. If there is space again before it, it comes first.
+      expect(events).toContain('config')
+      expect(events.at(-1)).toBe('stopped')
     })
   })
 })
