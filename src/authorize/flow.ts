@@ -267,8 +267,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'), again)
   const [handle = '', login_id] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
-  // The forms for `login` and `other_account` post to paths that have no page. The page is therefore the URL
-  // of the login, which shows the due step.
+  // Two forms post to paths that have no page. Their page is the URL of the login, which shows the due step.
   const path = purpose === 'login' || purpose === 'other_account' ? '/oauth/login' : call.path
   call.page = `${path}?request=${handle}`
   const browser = browserSessionOf(context, call)
