@@ -136,9 +136,11 @@ export const charge = (
   const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
   const reserve = { burst: reserved, per_second: network.per_second }
   const due: Due[] = [[networks, own, network]]
+  // The reserve admits a charge of any size up to `reserved`, whatever the number of workers.
+  const held = Math.min(units, reserved)
   if (!device)
     due.push(
-      networks.left(site, reserve, now) < units
+      networks.left(site, reserve, now, held) < units
         ? [organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)]
         : [networks, site, reserve],
     )

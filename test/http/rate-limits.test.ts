@@ -102,6 +102,21 @@ test.each([1, 2, 4, 64])(
   },
 )
 
+test.each([1, 4, 17, 64])(
+  'FED-17 RUN-53 with %d workers, other networks do not use up the reserve of a network for an answer by POST',
+  workers => {
+    const context = { clock: { now: () => 0 }, charges: openCharges(workers) }
+    const post = (ip_address: string) =>
+      charge(context, { ip_address, organization_id: 'org_a', kind: 'stored_post', units: 16 })
+    const refusal = expect.objectContaining({ code: 'rate_limited' })
+    for (let i = 0; i < 20; i++)
+      expect(() => {
+        for (;;) post(`192.0.2.${i}`)
+      }).toThrow(refusal)
+    post('198.51.100.9')
+  },
+)
+
 test('organizations that write to one mailbox all day share its budget', () => {
   let now = 0
   const context = { clock: { now: () => now }, charges: openCharges(1) }
