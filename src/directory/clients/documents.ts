@@ -37,7 +37,7 @@ export const findDocument = async (
     ...wantedDocument(client_id, organization),
     charge: origin => chargeDocument(context, { user_id, origin }),
     stale_for: 0,
-    changed_at: lastChange(stored, context.clock.now()),
+    ...tooOld(stored, context.clock.now()),
   }).catch(error => {
     if (copy && error instanceof AppError) return undefined
     throw error
@@ -68,21 +68,25 @@ export const rereadDocument = async (
     charge: origin => chargeReread(context, origin),
     stale_for: DAY,
     stored: registration,
-    changed_at: lastChange(stored, now),
+    ...tooOld(stored, now),
     ...(is_lacking && { asked_after: now - ASKED_AGAIN }),
   })
   return found ?? (copyOf(client_id) && registration)
 }
 
 /**
- * Returns the time (ms) of the last change of the stored client. An older document in memory must not replace
- * the stored one: another process, or a login at another organization, may have read it later. A change whose
- * time is more than `CLOCK_SKEW` in the future is ignored: it was stored before someone set the clock back. A
+ * Says which documents in memory are too old to be used without another read. An older document in memory
+ * must not replace the stored one: another process, or a login at another organization, may have read it
+ * later. A change whose time is more than `CLOCK_SKEW` in the future was stored before someone set the clock
+ * back. Its time does not tell which document is older, so each document is read again after a minute. A
  * smaller difference is normal, because the clocks of two machines may differ.
  */
-const lastChange = (stored: DynamicClient | undefined, now: number): number => {
+const tooOld = (
+  stored: DynamicClient | undefined,
+  now: number,
+): Pick<Wanted<Registration>, 'changed_at' | 'asked_after'> => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
-  return changed_at <= now + CLOCK_SKEW ? changed_at : Number.NEGATIVE_INFINITY
+  return changed_at <= now + CLOCK_SKEW ? { changed_at } : { asked_after: now - ASKED_AGAIN }
 }
 
 const wantedDocument = (

@@ -20,8 +20,8 @@ const PARALLEL = { all: 16, origin: 4 }
  */
 const FAILED_FOR = MINUTE
 /**
- * Minimum milliseconds between two reads of content that lacks a key. The client may have added the key after
- * the first read.
+ * Minimum milliseconds between two reads of content that lacks a key, or of content that may be older than
+ * the stored content. The client may have added the key after the first read.
  */
 export const ASKED_AGAIN = MINUTE
 
