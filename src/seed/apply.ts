@@ -104,8 +104,14 @@ interface Done {
 
 const changesOf = ({ steps }: Done): Change[] => steps.map(({ change }) => change)
 
+/**
+ * Does the work that follows the commit. A failure prevents no other work, because the server repeats only
+ * purges and rebuilds of indexes.
+ */
 const finish = async (base: Core, done: Done): Promise<Change[]> => {
-  for (const work of done.rest) await work(base)
+  const failures: unknown[] = []
+  for (const work of done.rest) await work(base).catch(error => failures.push(error))
+  if (failures.length > 0) throw failures[0]
   return changesOf(done)
 }
 
@@ -173,6 +179,8 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
     ...base.store,
     read: body => body(tx),
     write: body => body(tx),
+    // Other writes wait for the end of the transaction, so a pause would only make them wait longer.
+    drained: async () => {},
     onChange: () => {},
     caches: new Map(),
   },

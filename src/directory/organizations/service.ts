@@ -274,10 +274,11 @@ export const updateOrganization = async (
     return { before: organization, organization: changed, request }
   })
   await afterChange(context, async core => {
-    if (request) await rebuildIndex(core, request)
     await endKeptOut(core, before, organization.settings, by)
     if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
       await forgetBrowsers(core, organization.id)
+    // The rebuild comes last, because the server repeats only this part of the work after a failure.
+    if (request) await rebuildIndex(core, request)
   })
   return organization
 }
@@ -292,8 +293,7 @@ export const deleteOrganization = (context: Core, reference: string, by: Changed
     await recordChange(context, tx, by, {
       type: 'organization.deleted',
       target_id: id,
-      // The events of the deleted organization are deleted too, so this event belongs to the default
-      // organization.
+      // Events of the deleted organization are deleted too, so this event belongs to the default one.
       organization_id: DEFAULT_ORGANIZATION,
       metadata: { name, slug },
     })
