@@ -146,17 +146,20 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
   })
 
   test('CMD-12 nor for longer than a minute after the clock was a day ahead at the change', async () => {
-    const { publish, refresh } = await refreshing()
-    const memory = [...app.context.documents]
-    publish({ jwks: { keys: [other.jwk] } })
-    app.clock.advance(DAY)
-    expect(await refresh(other)).toBe(200)
-    app.clock.advance(-DAY)
-    for (const [key, entry] of memory) app.context.documents.set(key, entry)
-    app.clock.advance(2 * MINUTE)
-    await app.events()
-    expect([await refresh(es), await refresh(other)]).toEqual(['invalid_client', 200])
-    expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+    for (const block of [() => {}, answerWith, spendReads]) {
+      const { mine, publish, refresh } = await refreshing()
+      const memory = [...app.context.documents]
+      publish({ jwks: { keys: [other.jwk] } })
+      app.clock.advance(DAY)
+      expect(await refresh(other)).toBe(200)
+      app.clock.advance(-DAY)
+      for (const [key, entry] of memory) app.context.documents.set(key, entry)
+      app.clock.advance(2 * MINUTE)
+      block(mine.client_id)
+      await app.events()
+      expect([await refresh(es), await refresh(other)]).toEqual(['invalid_client', 200])
+      expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+    }
   })
 
   test('CMD-12 nor does it at a login, which asks for no further consent', async () => {

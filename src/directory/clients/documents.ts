@@ -78,15 +78,16 @@ export const rereadDocument = async (
  * Says which documents in memory are too old to be used without another read. An older document in memory
  * must not replace the stored one: another process, or a login at another organization, may have read it
  * later. A change whose time is more than `CLOCK_SKEW` in the future was stored before someone set the clock
- * back. Its time does not tell which document is older, so each document is read again after a minute. A
- * smaller difference is normal, because the clocks of two machines may differ.
+ * back. Its time does not tell which document is older, so each document is read again after a minute, and
+ * the stored document is used while it cannot be read. A smaller difference is normal, because the clocks of
+ * two machines may differ.
  */
 const tooOld = (
   stored: DynamicClient | undefined,
   now: number,
-): Pick<Wanted<Registration>, 'changed_at' | 'asked_after'> => {
+): Pick<Wanted<Registration>, 'changed_at' | 'asked_after' | 'prefers_stored'> => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
-  return changed_at <= now + CLOCK_SKEW ? { changed_at } : { asked_after: now - ASKED_AGAIN }
+  return changed_at <= now + CLOCK_SKEW ? { changed_at } : { asked_after: now - ASKED_AGAIN, prefers_stored: true }
 }
 
 const wantedDocument = (

@@ -57,6 +57,11 @@ export interface Wanted<T> {
    * even if it is fresh.
    */
   readonly asked_after?: number
+  /**
+   * True if content in memory that was requested at or before `asked_after` may be older than the stored
+   * content. The stored content is then the known content, but its day begins with the last read.
+   */
+  readonly prefers_stored?: boolean
 }
 
 /**
@@ -76,8 +81,11 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   const now = clock.now()
   const { origin } = new URL(url)
   const remembered = documents.get(key)
-  const inMemory = remembered && remembered.asked_at > changed_at ? remembered : undefined
-  const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now) ?? inMemory)
+  const isOld =
+    remembered !== undefined &&
+    (remembered.asked_at <= changed_at || (wanted.prefers_stored && remembered.asked_at <= asked_after))
+  const inMemory = isOld ? undefined : remembered
+  const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now, remembered) ?? inMemory)
   if (known && isFresh(known, now) && known.asked_at > asked_after) return usable(known, wanted, now)
   try {
     admit(context, origin)
@@ -115,7 +123,12 @@ const hasContent = (entry: KnownJson | undefined): entry is KnownJson =>
   (entry.read_at > Number.NEGATIVE_INFINITY || entry.expires_at === Number.POSITIVE_INFINITY)
 
 /** Returns an entry with the stored content. The entry has expired, so its content is read at once. */
-const storedEntry = <T>({ stored }: Wanted<T>, origin: string, now: number): KnownJson | undefined =>
+const storedEntry = <T>(
+  { stored, prefers_stored }: Wanted<T>,
+  origin: string,
+  now: number,
+  remembered: KnownJson | undefined,
+): KnownJson | undefined =>
   stored === undefined
     ? undefined
     : {
@@ -124,7 +137,7 @@ const storedEntry = <T>({ stored }: Wanted<T>, origin: string, now: number): Kno
         has_failed: true,
         expires_at: now,
         asked_at: Number.NEGATIVE_INFINITY,
-        read_at: now,
+        read_at: prefers_stored && hasContent(remembered) ? Math.min(now, remembered.read_at) : now,
         validators: {},
       }
 
