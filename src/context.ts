@@ -229,8 +229,8 @@ export interface Core {
    * the collector receives it and must not receive data of a request.
    */
   trace<T>(name: string, work: () => T): T
-  /** Postpones work until the transaction of a seed is committed. Undefined when no seed is applied. */
-  readonly postpone?: (work: (context: Core) => Promise<unknown>) => void
+  /** Postpones work until the commit of a seed (`afterChange`). Undefined when no seed is applied. */
+  readonly postpone?: (work: (context: Core) => Promise<unknown>, isRepeated: boolean) => void
 }
 
 /** An open stream of the audit log. */

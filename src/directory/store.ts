@@ -51,12 +51,16 @@ export const chosenId = async <Id extends string>(
 /**
  * Does the follow-up work of a change in separate writes. Runs at once, or after the commit of a seed's
  * transaction.
+ *
+ * @param isRepeated true if the server repeats the work after an interruption. After a seed, this work comes
+ * last.
  */
 export const afterChange = async (
   context: Core,
   work: (context: Core) => Promise<unknown>,
+  isRepeated = false,
 ): Promise<void> => {
-  if (context.postpone) context.postpone(work)
+  if (context.postpone) context.postpone(work, isRepeated)
   else await work(context)
 }
 

@@ -104,10 +104,7 @@ interface Done {
 
 const changesOf = ({ steps }: Done): Change[] => steps.map(({ change }) => change)
 
-/**
- * Does the work that follows the commit. A failure prevents no other work, because the server repeats only
- * purges and rebuilds of indexes.
- */
+/** Does the work that follows the commit. A failure prevents no other work, because some is not repeated. */
 const finish = async (base: Core, done: Done): Promise<Change[]> => {
   const failures: unknown[] = []
   for (const work of done.rest) await work(base).catch(error => failures.push(error))
@@ -200,7 +197,10 @@ const runSteps = async (
   const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(entryNames.users(value))))
   const rest: Done['rest'] = []
   const work: SeedRun = {
-    context: { ...withTransaction(base, tx), postpone: work => rest.push(work) },
+    context: {
+      ...withTransaction(base, tx),
+      postpone: (work, isRepeated) => (isRepeated ? rest.push(work) : rest.unshift(work)),
+    },
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),

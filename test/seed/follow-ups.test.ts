@@ -12,18 +12,18 @@ import { grantTokens, refresh } from '#test/support/tokens.ts'
 
 /**
  * Returns the app with a function that applies a seed and lists its writes and pauses in their order. The
- * write with the number `failing` fails.
+ * writes from the number `failing` on fail, as if the process were killed.
  */
 const watched = async () => {
   const app = await startApp()
   const { store } = app.context
-  const apply = async (seed: Json, options?: SeedOptions, failing?: number) => {
+  const apply = async (seed: Json, options?: SeedOptions, failing = Infinity) => {
     const order: string[] = []
     let writes = 0
     const listed = {
       ...store,
       write: async <T>(body: (tx: Transaction) => Promise<T>): Promise<T> => {
-        if (++writes === failing) throw new Error('The disk is full.')
+        if (++writes >= failing) throw new Error('The disk is full.')
         order.push('begins')
         const answer = await store.write(body)
         order.push('ends')
@@ -98,8 +98,8 @@ test('a failure after the transaction keeps no session of a blocked client, and 
       { slug: 'acme', settings: { blocked_clients } },
     ],
   }
-  // The third write rebuilds the index of the default organization.
-  await expect(apply(seed, {}, 3)).rejects.toThrow('The disk is full.')
+  // The fourth write rebuilds the index of the default organization.
+  await expect(apply(seed, {}, 4)).rejects.toThrow('The disk is full.')
   await configure({ blocked_clients: null })
   for (const { refresh_token } of tokens)
     expect((await refresh(app, client, refresh_token)).body.error).toBe('invalid_grant')

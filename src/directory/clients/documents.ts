@@ -87,7 +87,9 @@ const tooOld = (
   now: number,
 ): Pick<Wanted<Registration>, 'changed_at' | 'asked_after' | 'prefers_stored'> => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
-  return changed_at <= now + CLOCK_SKEW ? { changed_at } : { asked_after: now - ASKED_AGAIN, prefers_stored: true }
+  return changed_at <= now + CLOCK_SKEW
+    ? { changed_at }
+    : { asked_after: now - ASKED_AGAIN, prefers_stored: true }
 }
 
 const wantedDocument = (

@@ -270,7 +270,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
     if (client.logo) await removeUnusedAssets(tx, client.organization_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })
-  await afterChange(context, core => purgeClient(core, client_id))
+  await afterChange(context, core => purgeClient(core, client_id), true)
 }
 
 /**

@@ -277,9 +277,8 @@ export const updateOrganization = async (
     await endKeptOut(core, before, organization.settings, by)
     if (before.settings.remember_browser_days && !organization.settings.remember_browser_days)
       await forgetBrowsers(core, organization.id)
-    // The rebuild comes last, because the server repeats only this part of the work after a failure.
-    if (request) await rebuildIndex(core, request)
   })
+  if (request) await afterChange(context, core => rebuildIndex(core, request), true)
   return organization
 }
 
