@@ -6,7 +6,7 @@ import { withRoles } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider, ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import type { Role } from '#src/directory/roles/store.ts'
-import type { UserWithRoles } from '#src/directory/users/store.ts'
+import { roleNamesOf, type UserWithRoles } from '#src/directory/users/store.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { GroupId, OrganizationId } from '#src/lib/ids.ts'
 import { notPurged } from '#src/storage/purges.ts'
@@ -87,14 +87,9 @@ export const allRoles = (q: Queries): Promise<Role[]> => {
  * user ids, because a statement of PostgreSQL has at most 65,535 parameters.
  */
 export const allUsers = async (q: Queries): Promise<UserWithRoles[]> => {
-  const { roles, user_roles, users: t } = q.tables
+  const { users: t } = q.tables
   const users = await q.select().from(t).where(notPurged(q, t.organization_id)).orderBy(t.seq)
-  const given = await q
-    .select({ user_id: user_roles.user_id, name: roles.name })
-    .from(user_roles)
-    .innerJoin(roles, eq(roles.id, user_roles.role_id))
-  const names = Map.groupBy(given, ({ user_id }) => user_id)
-  return users.map(user => ({ ...user, roles: (names.get(user.id) ?? []).map(({ name }) => name).sort() }))
+  return roleNamesOf(q, users, true)
 }
 
 /** Returns all groups in the order of their creation. */

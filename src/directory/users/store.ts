@@ -70,21 +70,21 @@ const selectRoleNames = prepared((q, { user_roles, roles }) =>
 export const roleNames = async (q: Queries, user_id: UserId): Promise<string[]> =>
   (await selectRoleNames(q, { user_id })).map(({ name }) => name).sort()
 
-/** Adds to users the names of their directly assigned roles. */
-export const roleNamesOf = async (q: Queries, users: UserRow[]): Promise<UserWithRoles[]> => {
+/**
+ * Adds to users the names of their directly assigned roles.
+ *
+ * @param areAll true if `users` has all users. The statement then names no ids.
+ */
+export const roleNamesOf = async (q: Queries, users: UserRow[], areAll = false): Promise<UserWithRoles[]> => {
   const { user_roles, roles } = q.tables
+  const ids = users.map(({ id }) => id)
   const rows =
     users.length > 0
       ? await q
           .select({ user_id: user_roles.user_id, name: roles.name })
           .from(user_roles)
           .innerJoin(roles, eq(roles.id, user_roles.role_id))
-          .where(
-            inArray(
-              user_roles.user_id,
-              users.map(({ id }) => id),
-            ),
-          )
+          .where(areAll ? undefined : inArray(user_roles.user_id, ids))
       : []
   const names = Map.groupBy(rows, ({ user_id }) => user_id)
   return users.map(user => ({ ...user, roles: (names.get(user.id) ?? []).map(({ name }) => name).sort() }))
