@@ -5,7 +5,7 @@ import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
-import { eventsUpTo, lastId, openingNow, seqBeforeId, settledSeq } from './stream-store.ts'
+import { eventsUpTo, lastId, lastSettled, openingNow, seqBeforeId, wasRemoved } from './stream-store.ts'
 import { endFollowing } from './tails.ts'
 
 /** Maximum number of open streams of one caller: a person opens only a few windows of the console. */
@@ -55,16 +55,17 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
     if (tails.open.size === 0) break
     try {
       const opened = [...tails.open].filter(({ last }) => last < Infinity)
-      const settled = await settledSeq(store)
-      const settled_id = await lastId(store, settled)
-      if ((await lastId(store, seen)) !== last_id) seen = await store.read(q => seqBeforeId(q, last_id))
+      const newest = await lastSettled(store)
+      const settled = newest.seq
+      if (await wasRemoved(store, { seq: seen, id: last_id }, newest))
+        seen = await store.read(q => seqBeforeId(q, last_id))
       do {
         const events =
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
         await Promise.all([...tails.open].map(tail => tail.look(events)))
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
-      last_id = settled_id
+      last_id = newest.id
       // These streams have passed their `last`. SQLite may give a new event a `seq` that is not larger than
       // `last`.
       if (store.engine === 'sqlite') for (const tail of opened) tail.last = 0

@@ -63,6 +63,22 @@ export const lastId = async (store: Store, seq: number): Promise<string> => {
   return row?.id ?? ''
 }
 
+/** The last event that a reader has read. `id` is a result of {@link lastId}. */
+export interface Seen {
+  seq: number
+  id: string
+}
+
+/** Returns the last settled event: see {@link settledSeq}. */
+export const lastSettled = async (store: Store): Promise<Seen> => {
+  const seq = await settledSeq(store)
+  return { seq, id: await lastId(store, seq) }
+}
+
+/** True if the event `seen` was removed. Mostly `newest` is the same event, and nothing is read then. */
+export const wasRemoved = async (store: Store, seen: Seen, newest: Seen): Promise<boolean> =>
+  seen.id !== (seen.seq === newest.seq ? newest.id : await lastId(store, seen.seq))
+
 /**
  * Returns the `seq` of the last event that was created before the event with this id. Returns 0 when there is
  * no earlier event. Ids sort by creation. The search passes all events that are newer than this id. The

@@ -1,5 +1,12 @@
 import type { EventRow } from '#src/audit/store.ts'
-import { eventsUpTo, lastId, lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import {
+  eventsUpTo,
+  lastSeq,
+  lastSettled,
+  type Seen,
+  settledSeq,
+  wasRemoved,
+} from '#src/audit/stream-store.ts'
 import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, NEVER, type Queue, type Stop, startDelivery } from '#src/delivery/queue.ts'
@@ -223,12 +230,6 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
   return deliverDue(context, queue)
 }
 
-/** The last event that was read. */
-interface Seen {
-  seq: number
-  id: string
-}
-
 /**
  * Makes the webhooks due that want an event after `seen`. Makes all webhooks due when `seen` is undefined or
  * was removed, because a new event can then have a `seq` that was read already. Returns the last event.
@@ -237,12 +238,12 @@ interface Seen {
 const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen | undefined> => {
   const { clock, store } = context
   if (!(await isAnyEnabled(store, ''))) return undefined
-  const settled = await settledSeq(store)
-  const newest = { seq: settled, id: await lastId(store, settled) }
-  if (seen === undefined || (await lastId(store, seen.seq)) !== seen.id) {
+  const newest = await lastSettled(store)
+  if (seen === undefined || (await wasRemoved(store, seen, newest))) {
     await store.write(tx => wakeAll(tx, clock.now()))
     return newest
   }
+  const settled = newest.seq
   let last = seen.seq
   while (last < settled) {
     const from = last
