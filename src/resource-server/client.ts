@@ -1,6 +1,6 @@
 import { isObject } from './claims.ts'
 import { ConfigurationError } from './errors.ts'
-import { type Fetch, fetchJson } from './fetch-json.ts'
+import { cancelsAtEnd, type Fetch, fetchJson } from './fetch-json.ts'
 import { type Environment, isHttpUrl, processEnv, requireEnv } from './options.ts'
 
 /** Options of `createServiceClient`: the issuer and the credentials of a confidential client. */
@@ -86,7 +86,9 @@ const RETRY_AFTER = 10_000
 /**
  * Creates a client for a service that calls other services on its own behalf (client credentials,
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background. At
- * most one request runs at a time for each set of scopes. Create one client at start and share it.
+ * most one request runs at a time for each set of scopes. A runtime that cancels calls at the end of a
+ * request has no background: there a call awaits the renewal, and parallel calls send a request each. Create
+ * one client at start and share it.
  *
  * @param options issuer, client id and secret; all other options have a default
  * @returns the client; no request is sent to the issuer yet
@@ -102,6 +104,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const url = options.tokenEndpoint ?? `${issuer}/oauth/token`
   const send: Fetch = options.fetch ?? ((input, init) => fetch(input, init))
   const renewals = new Map<string, Promise<CachedToken>>()
+  const cancels = cancelsAtEnd()
   const problems = [
     isHttpUrl(url) ? '' : `issuer must be an http(s) URL, got ${JSON.stringify(options.issuer)}`,
     clientId ? '' : 'clientId is missing',
@@ -118,14 +121,15 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     if (!cached || cached.expiresAt <= now()) return renew(key, scope)
     if (cached.renewAt <= now()) {
       cached.renewAt = now() + RETRY_AFTER
-      renew(key, scope).catch(() => {})
+      const renewed = renew(key, scope).catch(() => cached)
+      if (cancels) return renewed
     }
     return cached
   }
 
   function renew(key: string, scope: string): Promise<CachedToken> {
     const running = renewals.get(key)
-    if (running) return running
+    if (running && !cancels) return running
     const renewal = requestToken(options, { url, send, scope })
       .then(token => {
         cache.set(key, token)

@@ -1,6 +1,13 @@
 /** The subset of `fetch` used by this package. */
 export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
+/**
+ * Returns true in runtimes that cancel the calls of a request when the request ends: Cloudflare Workers, and
+ * the edge runtime of Vercel. A promise that is pending at that time never settles. There, a request must
+ * await the calls that it starts, and no request may await a promise of another request.
+ */
+export const cancelsAtEnd = () => 'WebSocketPair' in globalThis || 'EdgeRuntime' in globalThis
+
 /** Maximum size of an answer in bytes. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
 /** Maximum length of a form with a token, in characters. It is twice the maximum length of a token. */

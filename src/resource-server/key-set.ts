@@ -1,5 +1,5 @@
 import { JwksUnavailableError } from './errors.ts'
-import { type Fetch, fetchJson } from './fetch-json.ts'
+import { cancelsAtEnd, type Fetch, fetchJson } from './fetch-json.ts'
 import { findKey, hasKid, type KeyName, type Keys, parseKeys } from './keys.ts'
 
 /** Options of a remote key set. All times are in milliseconds. */
@@ -25,7 +25,8 @@ export type KeySet = {
   find(name: KeyName): CryptoKey | Promise<CryptoKey>
   /**
    * Starts a refresh when the cached set is not fresh. After a failed attempt, starts no refresh until the
-   * pause is over. Waits for the refresh only when no usable set is cached.
+   * pause is over. Waits for the refresh only when no usable set is cached, or when the runtime would cancel
+   * the refresh at the end of the request.
    *
    * @throws JwksUnavailableError
    */
@@ -57,6 +58,15 @@ const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
+ * Returns the milliseconds until the next attempt. A longer pause than the maximum is from before the clock
+ * was set back.
+ */
+function pauseAfter(failure: Failure | undefined, now: number): number {
+  const wait = (failure?.retryAt ?? 0) - now
+  return wait > BACKOFF.max ? 0 : Math.max(0, wait)
+}
+
+/**
  * Returns a cache that holds the fetched set, the age of the set and the last failure. The function
  * `createRemoteJWKSet` of jose is not used. It keeps no stale keys during an outage, and does not limit the
  * refreshes of parallel requests.
@@ -67,6 +77,7 @@ function createCache(options: KeySetOptions) {
   let loadedAt = Number.NEGATIVE_INFINITY
   let failure: Failure | undefined
   let pending: { done: Promise<void>; startedAt: number } | undefined
+  const cancels = cancelsAtEnd()
 
   /** Returns the age of the set. If the clock was set back, returns the age at which a refresh is due. */
   function age(): number {
@@ -78,19 +89,16 @@ function createCache(options: KeySetOptions) {
 
   const isFresh = () => age() < lifetime * REFRESH_FROM
   const isUsable = () => age() < lifetime + (failure?.transient ? maxStale : 0)
-
-  function waiting(): number {
-    const wait = (failure?.retryAt ?? 0) - now()
-    return wait > BACKOFF.max ? 0 : Math.max(0, wait)
-  }
+  const waiting = () => pauseAfter(failure, now())
 
   function unavailable() {
     const { reason, cause } = failure ?? { reason: 'not fetched yet' }
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** Returns the request in flight. Ignores a request that outlasts its timeout: the worker was suspended. */
-  const running = () => (pending && Math.abs(now() - pending.startedAt) <= timeout ? pending.done : undefined)
+  /** True while a request is in flight, unless it has outlasted its timeout: the worker was suspended. */
+  const isRefreshing = () => pending !== undefined && Math.abs(now() - pending.startedAt) <= timeout
+  const running = () => (isRefreshing() && !cancels ? pending?.done : undefined)
 
   function refresh(): Promise<void> {
     const joined = running()
@@ -119,14 +127,16 @@ function createCache(options: KeySetOptions) {
 
   /** Stores a failure. Cached keys stay usable after network errors and error statuses (`transient`). */
   function fail(reason: string, transient: boolean, cause?: unknown) {
+    // Parallel attempts that fail count as one.
+    if (waiting() > 0) return
     const wait = failure ? Math.min(failure.wait * 2, BACKOFF.max) : BACKOFF.first
     failure = { reason, cause, transient, wait, retryAt: now() + wait }
   }
 
   async function load(): Promise<void> {
-    if (isFresh()) return
+    if (isFresh() || (isUsable() && isRefreshing())) return
     const refreshed = waiting() > 0 ? undefined : refresh()
-    if (!isUsable()) await refreshed
+    if (cancels || !isUsable()) await refreshed
     if (!isUsable()) throw unavailable()
   }
 

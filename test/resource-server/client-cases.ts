@@ -1,7 +1,7 @@
 /** Cases of the service client: caching, renewal, retries. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { CachedToken, ServiceClientOptions } from '#src/resource-server/client.ts'
-import { type Case, ISSUER, NOW, type World } from './world.ts'
+import { type Case, held, ISSUER, inWorkers, NOW, type World } from './world.ts'
 
 const clientOf = ({ sdk, issuer, clock }: World, options: Partial<ServiceClientOptions> = {}) =>
   sdk.client.createServiceClient({
@@ -147,6 +147,29 @@ export const services: Case[] = [
         status: 503,
       })
     },
+  },
+  {
+    name: 'service client: where calls end with their request, none awaits the renewal of another request',
+    run: world =>
+      inWorkers(async () => {
+        const { clock, issuer } = world
+        const client = clientOf(world)
+        issuer.intercept = tokenAnswer('first', 3600)
+        same(await client.getToken(), 'first')
+        const slow = held(tokenAnswer('second', 3600))
+        issuer.intercept = slow.intercept
+        clock.now += HOUR - 1
+        const cancelled = client.getToken()
+        same([await client.getToken(), issuer.requests.length], ['first', 2])
+        issuer.intercept = tokenAnswer('third', 3600)
+        clock.now += 1
+        same([await client.getToken(), issuer.requests.length], ['third', 3])
+        slow.release()
+        same(await cancelled, 'second')
+        issuer.intercept = () => new Response('', { status: 503 })
+        clock.now += HOUR - 2
+        same([await client.getToken(), issuer.requests.length], ['second', 4])
+      }),
   },
   {
     name: 'service client: what the token endpoint says is in the error',

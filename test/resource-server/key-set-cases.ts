@@ -5,16 +5,19 @@
 import { ok, deepStrictEqual as same } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
 import { tokenSaying } from './token-cases.ts'
-import { accepted, answering, type Case, dead, ISSUER, NOW, refused, START, type World } from './world.ts'
-
-/** Delays an answer until `release` is called. */
-function held() {
-  let release = () => {}
-  const gate = new Promise<void>(resolve => {
-    release = resolve
-  })
-  return { release, intercept: () => gate.then(() => undefined) }
-}
+import {
+  accepted,
+  answering,
+  type Case,
+  dead,
+  held,
+  ISSUER,
+  inWorkers,
+  NOW,
+  refused,
+  START,
+  type World,
+} from './world.ts'
 
 const MINUTE = 60_000
 /** Waits until `done` returns true. Fails after 10,000 turns of the event loop. */
@@ -266,6 +269,40 @@ export const keySets: Case[] = [
       accepted(await ask(rotated))
       same(issuer.requests.length, 2)
     },
+  },
+  {
+    name: 'where calls end with their request, a refresh is awaited, and no request awaits the call of another one',
+    run: ({ clock, issuer, route, verifier }) =>
+      inWorkers(async () => {
+        const ask = await route({ verifier: verifier() })
+        const token = await issuer.token({ exp: NOW + 86_400 })
+        issuer.intercept = dead
+        for (const reply of await Promise.all([ask(token), ask(token)])) refused(reply, 'jwks_unavailable')
+        issuer.intercept = undefined
+        clock.now += 1_000
+        accepted(await ask(token))
+        const slow = held()
+        issuer.intercept = slow.intercept
+        issuer.requests.length = 0
+        clock.now += 10 * MINUTE - 1
+        const cancelled = ask(token)
+        await settle(() => issuer.requests.length === 1)
+        accepted(await ask(token))
+        same(issuer.requests.length, 1)
+        issuer.intercept = undefined
+        clock.now += 1
+        accepted(await ask(token))
+        same(issuer.requests.length, 2)
+        slow.release()
+        accepted(await cancelled)
+        issuer.intercept = dead
+        clock.now += 8 * MINUTE
+        accepted(await ask(token))
+        issuer.intercept = undefined
+        clock.now += 1_000
+        await issuer.rotate({ keep: false })
+        refused(await ask(token), 'unknown_key')
+      }),
   },
   {
     name: 'unusable keys are passed over',

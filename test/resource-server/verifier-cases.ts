@@ -17,6 +17,22 @@ export const settings: Case[] = [
     },
   },
   {
+    name: 'an error that says nothing about the token is thrown unchanged',
+    async run({ issuer, verifier }) {
+      let fault: Error | undefined
+      const now = () => {
+        if (fault) throw fault
+        return issuer.now()
+      }
+      const { guard, verify } = verifier({ now })
+      const token = await issuer.token()
+      fault = new Error('no clock')
+      await rejects(verify(token), fault)
+      const headers = { authorization: `Bearer ${token}` }
+      await rejects(guard(new Request('http://localhost/', { headers })), fault)
+    },
+  },
+  {
     name: 'SDK-14 each of the six algorithms is accepted',
     async run({ issuer, verifier }) {
       for (const alg of ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'] as const) {

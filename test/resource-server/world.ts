@@ -120,6 +120,25 @@ export function refused(reply: Reply, code: ErrorCode) {
   }
 }
 
+/** Runs `body` as in Cloudflare Workers, which cancel the calls of a request when the request ends. */
+export async function inWorkers(body: () => Promise<void>) {
+  Object.assign(globalThis, { WebSocketPair: class {} })
+  try {
+    await body()
+  } finally {
+    Reflect.deleteProperty(globalThis, 'WebSocketPair')
+  }
+}
+
+/** Delays an answer until `release` is called. */
+export function held(answer?: () => Response) {
+  let release = () => {}
+  const gate = new Promise<void>(resolve => {
+    release = resolve
+  })
+  return { release, intercept: () => gate.then(() => answer?.()) }
+}
+
 export const dead = () => {
   throw new TypeError('connection refused')
 }
