@@ -12,6 +12,11 @@ export type ServiceClientOptions = {
   /** Scopes to request. When empty or undefined, the request is for all scopes of the client. */
   scopes?: readonly string[]
   /**
+   * Identifier of the API for which the tokens are (https://www.rfc-editor.org/rfc/rfc8707). Without it, the
+   * audience of a token is the client.
+   */
+  resource?: string
+  /**
    * Method of client authentication. Default `client_secret_post`, which the server accepts from every
    * confidential client.
    */
@@ -20,7 +25,7 @@ export type ServiceClientOptions = {
   tokenEndpoint?: string
   /** Timeout of a token request in seconds. Default 5. */
   timeout?: number
-  /** Cache of tokens by issuer, client and scopes. Clients with the same map share their tokens. */
+  /** Cache of tokens by issuer, client, resource and scopes. Clients with the same map share their tokens. */
   cache?: Map<string, CachedToken>
   /** Default: the global `fetch`. */
   fetch?: Fetch
@@ -99,7 +104,7 @@ const RETRY_AFTER = 10_000
  * const response = await client.fetch('https://orders.example.com/orders', { scopes: ['orders:read'] })
  */
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
-  const { clientId, now = Date.now, cache = new Map<string, CachedToken>() } = options
+  const { clientId, resource, now = Date.now, cache = new Map<string, CachedToken>() } = options
   const issuer = `${options.issuer ?? ''}`.replace(/\/$/, '')
   const url = options.tokenEndpoint ?? `${issuer}/oauth/token`
   const send: Fetch = options.fetch ?? ((input, init) => fetch(input, init))
@@ -113,7 +118,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   if (problems.length > 0) throw new ConfigurationError(problems)
 
   const scopeOf = (scopes: readonly string[] = options.scopes ?? []) => [...new Set(scopes)].sort().join(' ')
-  const keyOf = (scope: string) => JSON.stringify([issuer, clientId, scope])
+  const keyOf = (scope: string) => JSON.stringify([issuer, clientId, resource, scope])
 
   async function find(scope: string): Promise<CachedToken> {
     const key = keyOf(scope)
@@ -212,8 +217,12 @@ export function clientFromEnv(options: Partial<ServiceClientOptions> = {}, env: 
   })
 }
 
-function tokenRequest({ authMethod, clientId, clientSecret }: ServiceClientOptions, scope: string) {
-  const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope ? { scope } : {}) })
+function tokenRequest({ authMethod, clientId, clientSecret, resource }: ServiceClientOptions, scope: string) {
+  const form = new URLSearchParams({
+    grant_type: 'client_credentials',
+    ...(scope && { scope }),
+    ...(resource !== undefined && { resource }),
+  })
   const headers: Record<string, string> = { 'content-type': 'application/x-www-form-urlencoded' }
   if (authMethod === 'client_secret_basic') {
     headers.authorization = `Basic ${btoa(`${formEncode(clientId)}:${formEncode(clientSecret)}`)}`

@@ -60,7 +60,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client: a shared cache is kept apart by issuer and client',
+    name: 'service client: a shared cache is kept apart by issuer, client and resource',
     async run(world) {
       const cache = new Map<string, CachedToken>()
       await clientOf(world, { cache }).getToken()
@@ -69,6 +69,9 @@ export const services: Case[] = [
       await clientOf(world, { cache, clientId: 'shipping' }).getToken()
       await clientOf(world, { cache, issuer: `${world.issuer.issuer}/other` }).getToken()
       same([cache.size, world.issuer.requests.length], [3, 3])
+      const resource = 'https://orders.example.test'
+      const token = await clientOf(world, { cache, resource }).getToken()
+      same((await world.verifier({ audience: resource }).verify(token)).raw.aud, resource)
     },
   },
   {
