@@ -16,7 +16,8 @@ export const MAX_FORM = 16_384
 /**
  * Sends a request and reads at most 1 MiB. Redirects are not followed, because a redirect could send a secret
  * to another server. The timeout is in milliseconds and includes the time for reading the body. `body` is
- * undefined when the answer is not JSON or is too long. Errors of `fetch` are thrown unchanged.
+ * undefined when the answer is not JSON or is too long. Errors of `fetch` and of a connection that breaks are
+ * thrown unchanged.
  */
 export async function fetchJson(
   fetch: Fetch,
@@ -32,12 +33,12 @@ export async function fetchJson(
     redirect: 'manual',
     signal: AbortSignal.timeout(timeout),
   })
-  return { response, body: await readJson(response) }
+  return { response, body: parseJson(await readText(response, MAX_BYTES)) }
 }
 
-async function readJson(response: Response): Promise<unknown> {
+function parseJson(text = ''): unknown {
   try {
-    return JSON.parse((await readText(response, MAX_BYTES)) ?? '')
+    return JSON.parse(text)
   } catch {
     return undefined
   }

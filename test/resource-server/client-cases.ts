@@ -1,7 +1,7 @@
 /** Cases of the service client: caching, renewal, retries. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { CachedToken, ServiceClientOptions } from '#src/resource-server/client.ts'
-import { type Case, held, ISSUER, inWorkers, NOW, type World } from './world.ts'
+import { type Case, cut, held, ISSUER, inWorkers, NOW, type World } from './world.ts'
 
 const clientOf = ({ sdk, issuer, clock }: World, options: Partial<ServiceClientOptions> = {}) =>
   sdk.client.createServiceClient({
@@ -188,6 +188,8 @@ export const services: Case[] = [
       issuer.intercept = () => {
         throw new TypeError('connection refused')
       }
+      await rejects(clientOf(world).getToken(), { code: 'token_endpoint_unavailable', status: undefined })
+      issuer.intercept = cut
       await rejects(clientOf(world).getToken(), { code: 'token_endpoint_unavailable', status: undefined })
       issuer.intercept = () => Response.json({ access_token: 't', token_type: 'DPoP' })
       await rejects(clientOf(world).getToken(), { code: 'token_endpoint_unavailable', status: 200 })

@@ -9,6 +9,7 @@ import {
   accepted,
   answering,
   type Case,
+  cut,
   dead,
   held,
   ISSUER,
@@ -174,7 +175,7 @@ export const keySets: Case[] = [
       const ask = await route()
       const token = await issuer.token({ exp: NOW + 86_400 })
       accepted(await ask(token))
-      for (const fault of [answering(503), dead]) {
+      for (const fault of [answering(503), dead, cut]) {
         issuer.intercept = fault
         clock.now += 20 * MINUTE
         accepted(await ask(token))

@@ -139,6 +139,8 @@ export function held(answer?: () => Response) {
   return { release, intercept: () => gate.then(() => answer?.()) }
 }
 
+/** Answers with a body whose connection breaks. */
+export const cut = () => new Response(new ReadableStream({ start: body => body.error(new Error('broken')) }))
 export const dead = () => {
   throw new TypeError('connection refused')
 }
