@@ -62,7 +62,7 @@ interface AuthenticationResult extends AuthenticationMethod {
   /** Latest end of the login in milliseconds. */
   until?: number | undefined
   /** The user signed in with a recovery code because the passkey was lost, and has to add a new passkey. */
-  recovers?: true
+  recovers?: boolean
   /** Returns the page to show in place of the next step, after the login has begun. */
   show?: () => Promise<Response>
 }
@@ -83,14 +83,15 @@ export const proceedAs = (
   }
   const begin = async (tx: Transaction) => {
     await confirm?.(tx)
-    if (!recovers) return completeAuthentication(context, tx, browser, flow, user.id, rest)
-    return completeAuthentication(context, tx, browser, recoveredBy(flow, user.id), user.id, rest)
+    // A first factor without a recovery code ends an earlier recovery, which the owner may have stopped.
+    const then = recoveredBy(flow, recovers ? user.id : null)
+    return completeAuthentication(context, tx, browser, then, user.id, rest)
   }
   return applyResult(context, browser, flow, begin, show)
 }
 
-/** Returns the flow after the user has proven a recovery code in place of a lost passkey. */
-export const recoveredBy = (flow: StoredFlow, recovered_by: UserId): StoredFlow => ({
+/** Returns the flow in which this user, or nobody, has proven a recovery code in place of a lost passkey. */
+export const recoveredBy = (flow: StoredFlow, recovered_by: UserId | null): StoredFlow => ({
   ...flow,
   pending: { ...flow.pending, recovered_by },
 })
@@ -148,7 +149,7 @@ const completeAuthentication = async (
   const cookies = await recognizeDevice(context, tx, user, call)
   return {
     kind: 'accepted',
-    chosen: { login_id: login.login_id, selected: false, proof: null },
+    chosen: { login_id: login.login_id, selected: false, proof: null, recovered_by },
     login,
     cookies,
   }
@@ -200,10 +201,13 @@ export const completeWithFactor = async (
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
-  if (subject.id === 'proof') {
+  // A recovery code raises no login. It is a first factor that waits for the new passkey, so that whatever
+  // ends first factors ends the recovery, too.
+  if (subject.id === 'proof' || flow.pending.recovered_by === subject.user_id) {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined
-    const { account, auth_time, until } = proof ?? {}
+    const { account, auth_time } = proof ?? {}
+    const until = subject.expires_at
     return completeAuthentication(context, tx, browser, flow, subject.user_id, {
       acr,
       amr,
@@ -223,7 +227,7 @@ export const completeWithFactor = async (
   if (!login) throw new PageError('expired', 400)
   const { pending } = flow
   const selected = pending.login_id === login.login_id ? pending.selected : true
-  const chosen = { login_id: login.login_id, selected, proof: null, recovered_by: pending.recovered_by }
+  const chosen = { login_id: login.login_id, selected, proof: null }
   return { kind: 'accepted', chosen, login }
 }
 

@@ -279,7 +279,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
-  return { ...flow, pending: { ...pending, login_id, selected: true, proof: null } }
+  return { ...flow, pending: { ...pending, login_id, selected: true, proof: null, recovered_by: null } }
 }
 
 /** Returns the id of the chosen login, or `proof` while only the first factor is proven. */

@@ -129,6 +129,91 @@ describe('PEO-14 where passkeys are required', () => {
     expect((await later.submit(used, { recovery_code }, '/oauth/second-factor')).status).toBe(401)
   })
 
+  /** Signs in with the password and a recovery code in place of the passkey, in a new browser. */
+  const recover = async (temporary = false) => {
+    const user = await newUser()
+    await require(true)
+    const owner = openBrowser(app)
+    const first = await signIn(owner, await owner.get('/account'), user.username)
+    const [recovery_code = ''] = recoveryCodesOf((await enrolPasskey(owner, first)).page)
+    if (temporary)
+      await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary })
+    const browser = openBrowser(app)
+    const login = await browser.get(toClient())
+    const form = await browser.get(linkWith(await signIn(browser, login, user.username), 'method=recovery'))
+    const asked = await browser.follow(await browser.submit(form, { recovery_code }, '/oauth/second-factor'))
+    return { user, owner, browser, login, asked }
+  }
+
+  const factorsOf = async (id: string) =>
+    (await app.context.store.read(async q => q.select().from(q.tables.factors))).filter(
+      ({ user_id }) => user_id === id,
+    )
+
+  test.each(['new codes', 'sessions'])(
+    'PEO-16 a recovery that the owner ended (%s) does not continue after the password alone',
+    async how => {
+      const { user, owner, browser, login, asked } = await recover()
+      expect(asked.heading).toBe('Add a passkey')
+      await (how === 'sessions'
+        ? app.admin('DELETE', `/users/${user.id}/sessions`)
+        : owner.submit(await owner.get('/account/security'), {}, '/account/security/codes'))
+      await app.events()
+      expect((await signIn(browser, login, user.username)).heading).toBe('Two-step verification')
+      expect((await enrolPasskey(browser, asked)).page.status).toBe(400)
+      expect(await factorsOf(user.id)).toHaveLength(1)
+      const [pending] = await app.context.store.read(async q =>
+        q.select().from(q.tables.authorization_requests),
+      )
+      expect(pending?.recovered_by).toBeNull()
+      expect((await app.events()).map(({ type }) => type)).toEqual([])
+    },
+  )
+
+  /** Uses a recovery code in a browser whose login is older than the passkey. */
+  const recoverLogin = async () => {
+    const user = await newUser()
+    const [browser, owner] = [openBrowser(app), openBrowser(app)]
+    await signIn(browser, await browser.get('/account'), user.username)
+    const saved = await enrolPasskey(owner, await openEnrolment(owner, user.username))
+    await require(true)
+    const step = await browser.get(linkWith(await browser.get(toClient()), 'method=recovery'))
+    const [recovery_code = ''] = recoveryCodesOf(saved.page)
+    const asked = await browser.follow(await browser.submit(step, { recovery_code }, '/oauth/second-factor'))
+    expect(asked.heading).toBe('Add a passkey')
+    await app.events()
+    return { user, owner, browser, asked }
+  }
+
+  test('PEO-16 a recovery code in an older login leads to a passkey and to its client', async () => {
+    const { user, browser, asked } = await recoverLogin()
+    expect(await acrOf((await enrolPasskey(browser, asked)).page)).toEqual([
+      'phr',
+      ['pwd', 'otp', 'mfa', 'hwk'],
+    ])
+    expect(await factorsOf(user.id)).toHaveLength(2)
+  })
+
+  test('PEO-16 new codes end a recovery in an older login', async () => {
+    const { user, owner, browser, asked } = await recoverLogin()
+    await owner.submit(await owner.get('/account/security'), {}, '/account/security/codes')
+    await app.events()
+    expect((await enrolPasskey(browser, asked)).page.status).toBe(400)
+    expect((await browser.get(toClient())).heading).toBe('Two-step verification')
+    expect(await factorsOf(user.id)).toHaveLength(1)
+    expect(await app.events()).toEqual([])
+  })
+
+  test('PEO-16 a recovery continues after a temporary password is replaced', async () => {
+    const { user, browser, asked } = await recover(true)
+    expect(asked.heading).toBe('Choose a new password')
+    const given = { password: 'Owner-horse-72', password_repeat: 'Owner-horse-72' }
+    const step = await browser.follow(await browser.submit(asked, given, '/oauth/change-password'))
+    expect(step.heading).toBe('Add a passkey')
+    expect((await enrolPasskey(browser, step)).page.status).toBe(302)
+    expect(await factorsOf(user.id)).toHaveLength(2)
+  })
+
   test('a recovery code has no effect for another user of the same request', async () => {
     const thief = await addPasskeyUser(app, `person${++made}`)
     const victim = await addPasskeyUser(app, `person${++made}`)
