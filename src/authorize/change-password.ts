@@ -36,6 +36,7 @@ export const postChangePassword =
       auth_time,
       signed_in_at,
       until,
+      account: flow.pending.proof?.account,
       recovers: flow.pending.recovered_by === user.id,
       confirm: tx => confirmProof(tx, user),
       action: { do: 'replace_password', password_hash },

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { listAccounts, removeAccount } from '#src/directory/identity-providers/account-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import type { Browser, Page } from '#test/support/browser.ts'
-import { enrolTotp } from '#test/support/factors.ts'
+import { enrolTotp, linkWith } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { addProvider, atUpstream, goThrough, pathOf } from './upstream.ts'
@@ -150,20 +149,21 @@ describe('FED-20 a login that waits for the second factor', () => {
    * Signs in at the provider as a user without a second factor. Returns the page that asks the user to add a
    * factor.
    */
-  const waiting = async (): Promise<{ alias: string; user_id: UserId; browser: Browser; step: Page }> => {
+  const waiting = async () => {
     const name = `strict-${made + 1}`
     const { id: organization_id } = await addOrganization(app, name, { settings: { mfa_required: true } })
     await addClient(app, name, { organization_id })
     const alias = await own({ organization_id })
     const at = authorizeUrl(name).replace('/oauth/authorize', `/oauth/social/${alias}`)
     const browser = fresh()
-    const step = await goThrough(browser, upstream, at, somebody())
+    const who = somebody()
+    const step = await goThrough(browser, upstream, at, who)
     expect(step.heading).toBe('Protect your account')
     const [account] = (
       await app.context.store.read(async q => q.select().from(q.tables.external_accounts))
     ).slice(-1)
     await app.events()
-    return { alias, user_id: account?.user_id as UserId, browser, step }
+    return { alias, user_id: account?.user_id as UserId, browser, step, who, at }
   }
 
   const ends: [string, (given: { alias: string; user_id: UserId }) => Promise<unknown>][] = [
@@ -180,6 +180,28 @@ describe('FED-20 a login that waits for the second factor', () => {
     expect(await loginsOf(given.user_id)).toEqual([])
     const factors = await app.context.store.read(async q => q.select().from(q.tables.factors))
     expect(factors.filter(({ user_id }) => user_id === given.user_id)).toEqual([])
+  })
+
+  test.each(ends)('ends when %s, and stores no new password', async (_, end) => {
+    const { alias, user_id, who, at } = await waiting()
+    const temporary = { password: PASSWORD, temporary: true }
+    await app.admin('POST', `/users/${user_id}/reset-password`, temporary)
+    const browser = fresh()
+    // A temporary password is replaced only after an authentication of the last minutes.
+    const again = linkWith(await goThrough(browser, upstream, at, who), '/oauth/social/')
+    const choice = await goThrough(browser, upstream, again, who)
+    expect(choice.heading).toBe('Choose a new password')
+    const given = { password: 'Another-horse-9', password_repeat: 'Another-horse-9' }
+    const step = await browser.follow(await browser.submit(choice, given, '/oauth/change-password'))
+    expect(step.heading).toBe('Protect your account')
+    await end({ alias, user_id })
+    await app.events()
+    const { page } = await enrolTotp(app, browser, step)
+    expect([page.status, page.heading]).toEqual([400, 'This page has expired'])
+    expect(await loginsOf(user_id)).toEqual([])
+    const users = await app.context.store.read(async q => q.select().from(q.tables.users))
+    expect(users.find(({ id }) => id === user_id)?.password_temporary).toBe(true)
+    expect(await app.events()).toEqual([])
   })
 
   test('begins when only the name of its provider changes', async () => {
