@@ -1,4 +1,4 @@
-import { advance, decide } from '#src/authorize/advance.ts'
+import { advance, hasCompleteLogin } from '#src/authorize/advance.ts'
 import { accountRequest, browserSessionOf, flowOf } from '#src/authorize/flow.ts'
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
@@ -43,20 +43,6 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
   return { user, organization, is_pending: user.email !== link.email }
 }
 
-/**
- * True when this browser has a login of the user, and this login has no step left to complete. A thief who
- * knows only the password may have asked for the new address before the user added a second factor. The
- * thief's login then lacks the second factor, so the thief cannot confirm the new address.
- */
-const isHere = async (
-  context: Context,
-  call: Call,
-  { id: hinted_user_id, organization_id }: UserRow,
-): Promise<boolean> => {
-  const flow = await flowOf(context, accountRequest(organization_id, { hinted_user_id }))
-  return (await decide(context, browserSessionOf(context, call), flow)).step === 'issue'
-}
-
 const verifyEmailPage = (
   context: Context,
   call: Call,
@@ -82,7 +68,7 @@ const askPage = async (
 ): Promise<Response> => {
   const { user, is_pending } = holder
   const email = link.email ?? ''
-  if (is_pending && !(await isHere(context, call, user)))
+  if (is_pending && !(await hasCompleteLogin(context, browserSessionOf(context, call), user)))
     return withCookies(verifyEmailPage(context, call, holder, { email, sign_in_url: SIGN_IN }), [
       setCookie(context.config, context.cookies.link, token),
     ])
@@ -120,7 +106,7 @@ export const postVerifyEmail =
     const { link } = opened
     const holder = await linkUserOf(context, link)
     const { user, organization, is_pending } = holder
-    const isSignedIn = await isHere(context, call, user)
+    const isSignedIn = await hasCompleteLogin(context, browserSessionOf(context, call), user)
     if (is_pending && !isSignedIn) return askPage(context, call, opened, holder)
     const email = link.email ?? ''
     const change = { ...(is_pending && { email }), email_verified: true }

@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { insertDynamicClient, noteUse } from '#src/directory/clients/dynamic-store.ts'
 import { recordDynamic } from '#src/directory/clients/dynamic-use.ts'
 import type { Client } from '#src/directory/clients/store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
@@ -24,11 +25,13 @@ import { decideAmong, type Next } from './due-step.ts'
 import { type BrowserLogin, isLogin, listBrowserLogins } from './eligible-logins.ts'
 import { enrolPage, offerPasskeyPage, secondFactorPage } from './factor-pages.ts'
 import {
+  accountRequest,
   type BrowserSession,
   chosenOf,
   consentScopes,
   type Flow,
   findFlow,
+  flowOf,
   isProven,
   offeredScopes,
   type StoredFlow,
@@ -101,6 +104,20 @@ export const decide = async (
 ): Promise<Next> => {
   const logins = await listBrowserLogins(context, browser, flow)
   return confirmFirst(context, flow, decideAmong(context, flow, logins, chosen_login_id))
+}
+
+/**
+ * True when this browser has a login of the user, and this login has no step left to complete. A thief who
+ * knows only the password may have begun a change, such as a new address or a linked account, before the user
+ * added a second factor. The thief's login then lacks the second factor, so the thief cannot end the change.
+ */
+export const hasCompleteLogin = async (
+  context: Context,
+  browser: BrowserSession,
+  { id: hinted_user_id, organization_id }: Pick<UserRow, 'id' | 'organization_id'>,
+): Promise<boolean> => {
+  const flow = await flowOf(context, accountRequest(organization_id, { hinted_user_id }))
+  return (await decide(context, browser, flow)).step === 'issue'
 }
 
 /**

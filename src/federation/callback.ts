@@ -1,3 +1,4 @@
+import { hasCompleteLogin } from '#src/authorize/advance.ts'
 import { isAnother, proceedAs } from '#src/authorize/authentication-result.ts'
 import {
   accountRequest,
@@ -264,11 +265,14 @@ export const linkAs = (
 /** Links the account to the user who began the linking on the account page. Begins no login. */
 const endLinking = async (
   context: Context,
-  { call, login_hash }: BrowserSession,
+  browser: BrowserSession,
   { pending }: StoredFlow,
   identity: UpstreamIdentity,
   user: UserRow,
 ): Promise<Response> => {
+  const { call, login_hash } = browser
+  if (!(await hasCompleteLogin(context, browser, user)))
+    throw new CallbackError('not_logged_in', { user_id: user.id })
   const isLate = await context.store.write(async tx => {
     const logins = login_hash ? await listLogins(context, tx, login_hash) : []
     // In the meantime, the user may have signed out, or another person may use the browser.

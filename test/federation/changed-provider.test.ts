@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { listAccounts, removeAccount } from '#src/directory/identity-providers/account-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { enrolTotp, linkWith } from '#test/support/factors.ts'
+import { enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { addProvider, atUpstream, goThrough, pathOf } from './upstream.ts'
@@ -141,6 +141,16 @@ test('FED-20 an account is not linked by a login that ends at the same time', as
   await app.events()
   expect((await browser.get(back)).status).toBe(400)
   expect((await refusal()).at(-1)?.[2]).toBe('not_logged_in')
+  expect(await accountsOf(user.id)).toEqual([])
+})
+
+test('FED-20 an account is not linked by a login that lacks the second factor that was added', async () => {
+  const { user, browser: thief, back } = await linking('asking')
+  const owner = fresh()
+  await enrolTotp(app, owner, await openEnrolment(owner, user.username))
+  await app.events()
+  expect((await thief.get(back)).status).toBe(400)
+  expect((await refusal()).map(([, , reason]) => reason)).toEqual(['not_logged_in'])
   expect(await accountsOf(user.id)).toEqual([])
 })
 
