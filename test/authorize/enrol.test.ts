@@ -213,7 +213,7 @@ test('the same form sent twice at once adds one factor, and neither answer is an
   expect(await factorsOf(user)).toHaveLength(1)
 })
 
-test('twenty factors are the maximum', async () => {
+test('PEO-14 twenty factors are the maximum, which a required passkey passes', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
   let choice = await openEnrolment(browser, user.username)
@@ -234,6 +234,20 @@ test('twenty factors are the maximum', async () => {
   expect(answerOf(await browser.get(authorizeUrl('web', { acr_values: 'phr' }))).error).toBe(
     'unmet_authentication_requirements',
   )
+  const require = (passkey_required: boolean | null) =>
+    app.admin('PUT', '/organizations/default', { settings: { passkey_required } })
+  await require(true)
+  const due = await browser.get(authorizeUrl('web'))
+  expect(due.heading).toBe('Add a passkey')
+  await app.events()
+  const { page: added } = await enrolPasskey(browser, due)
+  await require(null)
+  expect(answerOf(added).code).toBeDefined()
+  expect(await factorsOf(user)).toHaveLength(21)
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata.fields])).toEqual([
+    ['user.updated', ['factors']],
+    ['organization.updated', ['settings']],
+  ])
 })
 
 test('a passkey that the account already has is refused on the page that adds one', async () => {
