@@ -45,8 +45,11 @@ export type Genuine = {
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
-  expired: ({ header, claims, sign }) =>
-    sign(header, { ...claims, ...shifted(claims, ['iat', 'nbf', 'exp'], -86_400) }),
+  /** Ends a day before the valid token begins, whatever its lifetime. */
+  expired: ({ header, claims, sign }) => {
+    const life = Number(claims.exp) - Number(claims.iat)
+    return sign(header, { ...claims, ...shifted(claims, ['iat', 'nbf', 'exp'], -86_400 - life) })
+  },
   'not-yet-valid': ({ header, claims, sign }) =>
     sign(header, { ...claims, ...shifted(claims, ['nbf', 'exp'], 86_400) }),
   'wrong-iss': ({ header, claims, sign }) => sign(header, { ...claims, iss: 'https://someone-else.example' }),
@@ -69,9 +72,10 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
   'id-token': ({ header, claims: { scope, jti, client_id, ...claims }, sign }) =>
     sign({ ...header, typ: 'JWT' }, { ...claims, nonce: 'n', at_hash: 'h', auth_time: claims.iat }),
   'missing-claim': ({ header, claims: { exp, ...claims }, sign }) => sign(header, claims),
+  /** Changes `jti` too, because the valid token may have the role `admin` alone. */
   tampered: async ({ header, claims, sign }) => {
     const [head, , signature] = (await sign(header, claims)).split('.')
-    return `${head}.${encode({ ...claims, roles: ['admin'] })}.${signature}`
+    return `${head}.${encode({ ...claims, roles: ['admin'], jti: crypto.randomUUID() })}.${signature}`
   },
 }
 

@@ -93,8 +93,9 @@ describe('dev 7: mint', () => {
 test.each(Object.entries(BAD_TOKENS))('dev 8: the bad token %s is refused as %s', async (bad, code) => {
   await using server = await startGatehouse()
   const verifier = createVerifier({ issuer: server.url, audience: 'dev-service' })
-  await verifier.verify((await server.mint({ user: 'alice' })).token)
-  const { token } = await server.mint({ user: 'alice', bad: bad as BadToken })
+  const wanted = { user: 'alice', roles: ['admin'], expires_in: 2 * 86_400 }
+  await verifier.verify((await server.mint(wanted)).token)
+  const { token } = await server.mint({ ...wanted, bad: bad as BadToken })
   await expect(verifier.verify(token)).rejects.toMatchObject({ code })
 })
 
