@@ -143,20 +143,20 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
+/** Fills the budgets of all networks. Test workers that share a server have one network. */
+const refill = ({ context }: DevState): void => {
+  for (const buckets of Object.values(context.charges)) buckets.clear()
+}
+
 /**
- * Resets data, clock, faults, records and mail to their state after the seed. Signing keys and settings of
- * the server are not reset (`KEPT` in store.ts).
+ * Resets data, clock, faults, records, mail and rate limits to their state after the seed. Signing keys and
+ * settings of the server are not reset (`KEPT` in store.ts).
  */
-export const resetAll = async ({
-  context,
-  snapshot,
-  clock,
-  faults,
-  recorder,
-  mail,
-}: DevState): Promise<void> => {
-  const data = await snapshot()
+export const resetAll = async (state: DevState): Promise<void> => {
+  const { context, clock, faults, recorder, mail } = state
+  const data = await state.snapshot()
   await context.store.write(tx => restoreAll(tx, data))
+  refill(state)
   clock.reset()
   faults.clear()
   recorder.clear()
@@ -224,9 +224,8 @@ export const controls: Record<string, Control> = {
       const known = snapshot.get('organizations')?.find(({ slug }) => slug === organization)
       const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
       await store.write(tx => restoreOrganization(tx, snapshot, id, clock.now()))
-      return empty(204)
-    }
-    await resetAll(state)
+      refill(state)
+    } else await resetAll(state)
     return empty(204)
   },
 

@@ -50,6 +50,7 @@ const TOPICS: Topic[] = [
   'apis',
   'webhooks',
   'settings',
+  'throttles',
 ]
 
 /** Rows of each table that a reset restores, parents first. */

@@ -43,6 +43,11 @@ export class TokenBuckets {
     return Math.max(0, (lacking / allowance.per_second) * this.#workers * 1000)
   }
 
+  /** Fills all buckets. */
+  clear(): void {
+    this.#buckets.clear()
+  }
+
   /** Removes units. The caller must have checked `wait` before. */
   take(key: string, allowance: Allowance, now: number, units: number): void {
     const left = this.left(key, allowance, now, units) - units

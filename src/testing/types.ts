@@ -280,7 +280,10 @@ export interface Controls {
   }
   /** Applies a seed. */
   seed(seed: Seed): Promise<void>
-  /** Resets the whole server, or the organization with this slug, to the seed. Signing keys stay. */
+  /**
+   * Resets the whole server, or the organization with this slug, to the seed, and fills all rate limits.
+   * Signing keys stay.
+   */
   reset(options?: OfOrganization): Promise<void>
   clock: {
     now(): Promise<Date>

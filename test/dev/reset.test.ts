@@ -159,6 +159,39 @@ describe('dev 12: reset', () => {
     await expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
   })
 
+  test('fills the rate limits, and ends the wait after wrong secrets', async () => {
+    const settings = { client_registration: 'open' }
+    await using server = await startGatehouse({ seed: { organizations: [{ slug: 'default', settings }] } })
+    await server.clock.freeze()
+    let registered = 0
+    const register = async (): Promise<number> => {
+      const body = JSON.stringify({
+        redirect_uris: [`https://app-${++registered}.example/callback`],
+        token_endpoint_auth_method: 'none',
+      })
+      const headers = { 'content-type': 'application/json' }
+      return (await fetch(`${server.url}/oauth/register`, { method: 'POST', headers, body })).status
+    }
+    const guess = async (): Promise<number> => {
+      const body = new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: 'dev-service',
+        client_secret: 'wrong',
+      })
+      return (await fetch(`${server.url}/oauth/token`, { method: 'POST', body })).status
+    }
+    const exhaust = async (ask: () => Promise<number>): Promise<void> => {
+      for (let call = 0; (await ask()) !== 429; call++) expect(call).toBeLessThan(100)
+    }
+    await exhaust(register)
+    await server.reset({ organization: 'default' })
+    expect(await register()).toBe(201)
+    await exhaust(register)
+    await exhaust(guess)
+    await server.reset()
+    expect([await register(), await guess()]).toEqual([201, 401])
+  })
+
   test('removes an organization that was added later', async () => {
     await using server = await startGatehouse()
     await server.seed({
