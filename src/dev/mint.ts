@@ -30,6 +30,8 @@ const partOf = (token: string, part: 0 | 1): Claims =>
 /**
  * Mints any token and signs it with the server's key. If the user and the client exist, an access token gets
  * a session, so that it can be revoked and introspected.
+ *
+ * @throws AppError 422 for an unknown organization and for a disabled user
  */
 export const mint = async (
   context: Issuer,
@@ -46,6 +48,12 @@ export const mint = async (
       message: 'The slug of an organization of this server.',
     })
   const user = wanted.user === undefined ? undefined : await findSeeded(context, home.id, wanted.user)
+  if (user?.enabled === false)
+    throw invalid({
+      field: 'user',
+      code: 'not_allowed',
+      message: 'The user is disabled. Mint the token first, then disable the user.',
+    })
   const scopes = wanted.scope?.split(' ').filter(Boolean) ?? client?.scopes ?? ['openid', 'profile', 'email']
   const lifetime = wanted.expires_in ?? client?.access_token_ttl ?? 3600
   const change = (claims: Claims): Claims => {

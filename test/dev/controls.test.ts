@@ -87,6 +87,9 @@ describe('dev 7: mint', () => {
     await expect(server.mint({ bad: 'worse' as BadToken })).rejects.toThrow(
       /bad: One of: expired, not-yet-valid/,
     )
+    await server.users.put({ username: 'bob', email: 'bob@example.com', enabled: false })
+    await expect(server.mint({ user: 'bob' })).rejects.toThrow(/422 .*user: The user is disabled/)
+    expect(await server.events.list({ type: 'token.issued' })).toEqual([])
   })
 })
 
