@@ -7,7 +7,7 @@ import {
 } from '#src/directory/identity-providers/account-store.ts'
 import { entryPath, kindOf } from '#src/directory/identity-providers/buttons.ts'
 import { findEnabledProviders, findProvider } from '#src/directory/identity-providers/store.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import type { ShownProvider } from '#src/directory/identity-providers/types.ts'
 import { revokeUser } from '#src/directory/users/revocation.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
@@ -45,7 +45,7 @@ export const identitiesOf = async (
   }))
   const enabled = await findEnabledProviders(context.store, organization.id)
   if (!permissions.has('profile:update') || linked.length + enabled.length === 0) return undefined
-  const shown = (provider: IdentityProvider) => ({
+  const shown = (provider: ShownProvider) => ({
     provider: provider.alias,
     name: provider.name,
     kind: kindOf(provider),

@@ -10,7 +10,7 @@ import {
 import type { Context } from '#src/context.ts'
 import { entryPath } from '#src/directory/identity-providers/buttons.ts'
 import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
-import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
+import type { ShownProvider } from '#src/directory/identity-providers/types.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
@@ -25,7 +25,7 @@ import type { Found } from '#src/sign-in/accept-invitation.ts'
 export const providersFor = async (
   { store }: Context,
   { invitation, organization }: Pick<Found, 'invitation' | 'organization'>,
-): Promise<IdentityProvider[]> =>
+): Promise<ShownProvider[]> =>
   invitation.is_registration ? [] : findEnabledProviders(store, organization.id)
 
 /** Redirects to a provider. A login through it uses up the invitation. */

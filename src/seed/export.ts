@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import type { Core } from '#src/context.ts'
-import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
 import { pictureContent } from '#src/directory/users/picture.ts'
 import type { Queries } from '#src/storage/store.ts'

@@ -21,12 +21,8 @@ import type {
   UpdateIdentityProvider,
 } from '#src/directory/identity-providers/schema.ts'
 import { providerAnswer } from '#src/directory/identity-providers/schema.ts'
-import {
-  createProvider,
-  deleteProvider,
-  openSecret,
-  updateProvider,
-} from '#src/directory/identity-providers/service.ts'
+import { openSecret } from '#src/directory/identity-providers/secret.ts'
+import { createProvider, deleteProvider, updateProvider } from '#src/directory/identity-providers/service.ts'
 import { readProvider, withRoles } from '#src/directory/identity-providers/store.ts'
 import type { ProviderWithRoles } from '#src/directory/identity-providers/types.ts'
 import { inviteUser } from '#src/directory/invitations/service.ts'

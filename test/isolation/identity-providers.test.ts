@@ -6,6 +6,9 @@ import 'reflect-metadata'
 import { expect, test } from 'bun:test'
 import { Extension, X509CertificateGenerator } from '@peculiar/x509'
 import type { Context } from '#src/context.ts'
+import { defaults } from '#src/directory/identity-providers/settings.ts'
+import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type Json, noCall, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { callerOf, create, refused } from '#test/support/callers.ts'
@@ -43,6 +46,38 @@ test('IDP-10 a certificate has at most 16,384 characters', async () => {
   expect(refused(await add(13_000))).toEqual(['certificates.0'])
 })
 
+test('IDP-10 the certificates of a provider have at most 32,768 characters', async () => {
+  const app = await startApp()
+  const certificate = await certificateOf(11_500)
+  const add = (count: number) =>
+    app.admin('POST', '/identity-providers', {
+      ...saml,
+      alias: `with-${count}`,
+      certificates: Array(count).fill(certificate),
+    })
+  expect((await add(2)).status).toBe(201)
+  expect(refused(await add(3))).toEqual(['certificates'])
+  expect((await app.admin('GET', '/identity-providers')).body.pagination.total).toBe(1)
+})
+
+test('IDP-10 an organization has at most 100 identity providers', async () => {
+  const app = await startApp()
+  const acme = await addOrganization(app, 'acme')
+  const certificates = [await certificateOf(1)]
+  const add = (i: number, organization_id: string) =>
+    app.admin('POST', '/identity-providers', { ...saml, alias: `of-${i}`, certificates, organization_id })
+  for (let i = 0; i < 100; i++) expect((await add(i, acme.id)).status).toBe(201)
+  await app.events()
+  const { status, body } = await add(100, acme.id)
+  expect([status, body.error_description]).toEqual([
+    409,
+    'The organization already has 100 identity providers, which is the maximum.',
+  ])
+  expect(await app.events()).toEqual([])
+  expect((await app.admin('GET', '/identity-providers')).body.pagination.total).toBe(100)
+  expect((await add(100, DEFAULT_ORGANIZATION)).status).toBe(201)
+})
+
 test('IDP-05 a certificate without a subject is added and listed', async () => {
   const app = await startApp({}, { fetch: noCall })
   const acme = await addOrganization(app, 'acme')
@@ -58,7 +93,7 @@ test('IDP-05 a certificate without a subject is added and listed', async () => {
   ])
 })
 
-test('IDP-10 the login page reads the providers of its own organization only', async () => {
+test('IDP-10 the login page reads the providers of its own organization only, without certificates', async () => {
   const heard: string[] = []
   const stop = hearStatements(text => heard.push(text))
   const app = await startApp()
@@ -74,6 +109,19 @@ test('IDP-10 the login page reads the providers of its own organization only', a
   const reads = heard.filter(text => /from "identity_providers"/.test(text))
   expect(reads).toHaveLength(1)
   expect(reads[0]).toMatch(/"organization_id" = /)
+  const own = { ...saml, alias: 'own', certificates }
+  expect((await app.admin('POST', '/identity-providers', own)).status).toBe(201)
+  const providers = await findEnabledProviders(app.context.store, DEFAULT_ORGANIZATION)
+  const { entity_id, sso_url } = saml
+  expect(providers).toEqual([
+    {
+      id: expect.any(String),
+      alias: 'own',
+      name: 'Corp',
+      type: 'saml',
+      settings: { ...defaults.saml, entity_id, sso_url },
+    },
+  ])
 })
 
 test('IDP-11 documents of metadata and events sent by hand are limited for each organization', async () => {

@@ -2,7 +2,8 @@ import { and, eq, sql } from 'drizzle-orm'
 import type { IdentityProviderId, UserId } from '#src/lib/ids.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { IdentityProvider } from './types.ts'
+import { shownColumns } from './store.ts'
+import type { ShownProvider } from './types.ts'
 
 export type ExternalAccount = Tables['external_accounts']['$inferSelect']
 
@@ -29,7 +30,7 @@ export const insertAccount = async (tx: Transaction, account: ExternalAccount): 
 
 const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
   q
-    .select({ account: t, provider: p })
+    .select({ account: t, provider: shownColumns(q) })
     .from(t)
     .innerJoin(p, eq(p.id, t.provider_id))
     .where(eq(t.user_id, sql.placeholder('user_id')))
@@ -40,13 +41,10 @@ const byUser = prepared((q, { external_accounts: t, identity_providers: p }) =>
  * Returns a user's linked accounts, sorted by the name of the provider. Accounts at deleted providers are
  * left out.
  */
-export const listAccounts = async (
+export const listAccounts = (
   q: Queries,
   user_id: UserId,
-): Promise<{ account: ExternalAccount; provider: IdentityProvider }[]> => {
-  const rows = await byUser(q, { user_id })
-  return rows as { account: ExternalAccount; provider: IdentityProvider }[]
-}
+): Promise<{ account: ExternalAccount; provider: ShownProvider }[]> => byUser(q, { user_id })
 
 /** Removes a linked account. Returns false when the account does not exist. */
 export const removeAccount = async (

@@ -1,7 +1,7 @@
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Store } from '#src/storage/store.ts'
 import { findEnabledProviders } from './store.ts'
-import type { IdentityProvider } from './types.ts'
+import type { IdentityProvider, ShownProvider } from './types.ts'
 
 /** Returns the path that starts a login through the provider. */
 export const entryPath = ({ type, alias }: Pick<IdentityProvider, 'type' | 'alias'>): string =>
@@ -20,9 +20,9 @@ const hosts: Record<string, string> = {
  * Returns the name of the button's icon. It is the preset, otherwise the entry of `hosts` for the provider's
  * host, otherwise the type.
  */
-export const kindOf = ({ type, settings }: Pick<IdentityProvider, 'type' | 'settings'>): string => {
-  if ('preset' in settings && settings.preset) return settings.preset
-  const { issuer, authorization_endpoint } = settings as { issuer?: string; authorization_endpoint?: string }
+export const kindOf = ({ type, settings }: Pick<ShownProvider, 'type' | 'settings'>): string => {
+  const { preset, issuer, authorization_endpoint } = settings as Partial<Record<string, string>>
+  if (preset) return preset
   const host = URL.parse(authorization_endpoint ?? issuer ?? '')?.hostname.replace(/^www\./, '')
   return hosts[host ?? ''] ?? type
 }

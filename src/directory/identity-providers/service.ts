@@ -14,7 +14,7 @@ import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -32,7 +32,9 @@ import {
   type UpdateIdentityProvider,
   writable,
 } from './schema.ts'
+import { openSecret, sealClientSecret } from './secret.ts'
 import {
+  countProviders,
   insertProvider,
   readProvider,
   removeProvider,
@@ -42,6 +44,12 @@ import {
   withRoles,
 } from './store.ts'
 import type { IdentityProvider, ProviderWithRoles } from './types.ts'
+
+/**
+ * Maximum number of identity providers of an organization. The limit bounds the size of the login page, which
+ * has a button for each, and the work of reading them after a change.
+ */
+const MAX = 100
 
 /** Returns a provider by id or alias. Throws 404 when the provider is unknown or of another organization. */
 export const getProvider = async (q: Queries, caller: Caller, ref: string): Promise<ProviderWithRoles> => {
@@ -80,17 +88,6 @@ const getProviderToChange = async (
   mayActOn(caller, permissionsOf(beyond.filter(({ id }) => reached.includes(id))))
   return provider
 }
-
-const labelOf = (id: string): string => `identity_provider:${id}`
-
-/** Returns the secret of Gatehouse at the provider. Returns '' if Gatehouse has no secret there. */
-export const openSecret = (
-  { master }: Core,
-  { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
-): string => (client_secret ? master.open(client_secret, labelOf(id)).toString() : '')
-
-const sealSecret = ({ master }: Core, id: string, secret: string): Buffer | null =>
-  secret ? master.seal(Buffer.from(secret), labelOf(id)) : null
 
 const mayGive = async (by: ChangedBy, q: Queries, organization_id: OrganizationId, given: GivenSettings) => {
   mayGrant(by.caller, granted(given.attribute_mapping as IdentityProvider['attribute_mapping']))
@@ -152,7 +149,8 @@ export const reviewNew = async (
 /**
  * Creates a provider. The id is `input.id`, otherwise a new one.
  *
- * @throws AppError 409 for a taken alias; 422 with problems; errors of `judgeNew` and `settingsForCaller`
+ * @throws AppError 409 for a taken alias and for too many providers; 422 with problems; errors of `judgeNew`
+ * and `settingsForCaller`
  */
 export const createProvider = async (
   context: Core,
@@ -165,6 +163,8 @@ export const createProvider = async (
   return writeAs(context, by.caller, async tx => {
     const { organization, roles, settings, problems } = await judgeNew(context, tx, input, by, document)
     throwProblems(problems)
+    if ((await countProviders(tx, { organization_id: organization.id })) >= MAX)
+      throw conflict(`The organization already has ${MAX} identity providers, which is the maximum.`)
     const now = context.clock.now()
     const id = (await chosenId(tx, 'identity_provider', input.id)) ?? newId('idp', now)
     const { alias, name, enabled, allow_registration, trust_email, attribute_mapping } = input
@@ -180,7 +180,7 @@ export const createProvider = async (
       attribute_mapping,
       default_role_ids: roles.ids,
       settings,
-      client_secret: sealSecret(context, id, 'client_secret' in input ? input.client_secret : ''),
+      client_secret: sealClientSecret(context, id, 'client_secret' in input ? input.client_secret : ''),
       created_at: now,
       updated_at: now,
     } as IdentityProvider
@@ -265,7 +265,7 @@ export const updateProvider = async (
       ...Object.fromEntries(own.flatMap(name => (given[name] === undefined ? [] : [[name, given[name]]]))),
       ...(given.default_roles && { default_role_ids: roles.ids }),
       ...(given.client_secret !== undefined && {
-        client_secret: sealSecret(context, provider.id, given.client_secret),
+        client_secret: sealClientSecret(context, provider.id, given.client_secret),
       }),
       settings,
       updated_at: context.clock.now(),

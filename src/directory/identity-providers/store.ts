@@ -7,7 +7,7 @@ import { cached } from '#src/storage/cache.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
-import type { IdentityProvider, ProviderWithRoles } from './types.ts'
+import type { IdentityProvider, ProviderWithRoles, ShownProvider } from './types.ts'
 
 const { placeholder } = sql
 
@@ -37,9 +37,21 @@ export const readProvider = async (
  */
 export const findProvider = cached('identity_providers', (q, ref) => readProvider(q, ref))
 
+/** Returns the columns of `ShownProvider`. */
+export const shownColumns = ({ engine, tables: { identity_providers: t } }: Queries) => ({
+  id: t.id,
+  alias: t.alias,
+  name: t.name,
+  type: t.type,
+  settings: (engine === 'postgres'
+    ? sql`(${t.settings}::jsonb - 'certificates')::text`
+    : sql`json_remove(${t.settings}, '$.certificates')`
+  ).mapWith(value => t.settings.mapFromDriverValue(value) as object),
+})
+
 const selectEnabled = prepared((q, { identity_providers: t }) =>
   q
-    .select()
+    .select(shownColumns(q))
     .from(t)
     .where(and(eq(t.organization_id, placeholder('organization_id')), eq(t.enabled, true)))
     .orderBy(t.name, t.id),
@@ -51,7 +63,7 @@ const selectEnabled = prepared((q, { identity_providers: t }) =>
  */
 export const findEnabledProviders = cached(
   'identity_providers',
-  async (q, organization_id) => (await selectEnabled(q, { organization_id })) as IdentityProvider[],
+  (q, organization_id): Promise<ShownProvider[]> => selectEnabled(q, { organization_id }),
 )
 
 /** Adds to each provider its default roles. Ids of deleted roles are ignored. */
@@ -149,7 +161,7 @@ export const rolesOf = (q: Queries, organization_id: OrganizationId) => {
 /** Filters of the list. An absent filter matches all providers. */
 export interface ProviderFilter {
   organization_id: OrganizationId | undefined
-  type: IdentityProvider['type'] | undefined
+  type?: IdentityProvider['type'] | undefined
 }
 
 const matching = ({ identity_providers: t }: Tables, { organization_id, type }: ProviderFilter) =>

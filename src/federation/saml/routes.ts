@@ -62,7 +62,9 @@ const list = async (context: Context, { searchParams }: URL): Promise<Response> 
   const find = reference.startsWith('org_') ? findOrganization : findOrganizationBySlug
   const organization = await find(context.store, reference)
   const providers = organization ? await findEnabledProviders(context.store, organization.id) : []
-  return json({ data: providers.filter(isSaml).map(provider => summaryOf(context, provider)) })
+  return json({
+    data: providers.filter(({ type }) => type === 'saml').map(provider => summaryOf(context, provider)),
+  })
 }
 
 const xml = (body: string): Response => new Response(body, { headers: { 'content-type': 'application/xml' } })

@@ -24,12 +24,12 @@ import { signingThread } from '#src/tokens/signing-thread.ts'
  */
 export const samlAddress = (
   { config }: Context,
-  { alias }: SamlProvider,
+  { alias }: Pick<SamlProvider, 'alias'>,
   what: 'metadata' | 'login' | 'acs',
 ): string => `${config.url}/saml/${alias}/${what}`
 
 /** Returns the entry of a provider in GET /saml/providers. */
-export const summaryOf = (context: Context, provider: SamlProvider) => ({
+export const summaryOf = (context: Context, provider: Pick<SamlProvider, 'alias' | 'name'>) => ({
   alias: provider.alias,
   name: provider.name,
   login_url: samlAddress(context, provider, 'login'),

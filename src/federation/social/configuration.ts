@@ -1,6 +1,6 @@
 import * as client from 'openid-client'
 import type { CalledFor, Context, Outbound } from '#src/context.ts'
-import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import { holdsPrivateKey, signingKeyOf } from '#src/directory/identity-providers/settings.ts'
 import type { OidcProvider, SocialProvider } from '#src/directory/identity-providers/types.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'

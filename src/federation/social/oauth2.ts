@@ -1,7 +1,7 @@
 import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
-import { openSecret } from '#src/directory/identity-providers/service.ts'
+import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import type { OAuth2Provider } from '#src/directory/identity-providers/types.ts'
 import { mapClaims } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
