@@ -8,7 +8,11 @@ import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { boundHandle } from './upstream-request.ts'
 
-/** Minimum charge for a POST, in KiB. A network can thus send about as many POSTs as it has other writes. */
+/**
+ * Minimum charge for a POST to network and organization, in KiB. A network can thus send about as many POSTs
+ * as it has other writes. The budgets that all networks share limit stored bytes, so they are charged with
+ * the size only: small answers of a few networks would use up a larger charge.
+ */
 const MIN_UNITS = 16
 
 /**
@@ -29,8 +33,9 @@ export const storePost = async (
   key: string,
 ): Promise<Response> => {
   // A stored body takes space in the database, so each KiB is charged to the sender's network.
-  const units = Math.max(MIN_UNITS, Math.ceil(body.length / 1_024))
-  charge(context, { ip_address, organization_id, kind: 'stored_post', units })
+  const shared_units = Math.ceil(body.length / 1_024)
+  const units = Math.max(MIN_UNITS, shared_units)
+  charge(context, { ip_address, organization_id, kind: 'stored_answer', units, shared_units })
   const handle = boundHandle(context, 'replay', key)
   const now = context.clock.now()
   await context.store.write(tx =>

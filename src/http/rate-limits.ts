@@ -11,8 +11,8 @@ import { networkOf } from './network.ts'
  *    another network.
  * 2. Beyond its first `reserved` units a network also pays from the organization's bucket, which is ten times
  *    as large. Many networks together can empty the bucket of one organization. They cannot empty the bucket
- *    of another organization or the reserve of another network. Only the budgets named `instance` are shared
- *    by all networks and organizations.
+ *    of another organization or the reserve of another network. Only the budgets named `instance` and
+ *    `reserves` are shared by all networks and organizations.
  * 3. A client that presents its correct secret pays nothing, so strangers cannot block an application by
  *    using up a budget.
  *
@@ -26,6 +26,25 @@ interface Budget {
   readonly reserved: number
   /** Budget that all networks share, for work that also needs a total limit. */
   readonly instance?: Allowance
+  /**
+   * Budget that the reserves of all networks share instead of `instance`. A network's reserve then gains its
+   * units in the time in which this budget refills.
+   */
+  readonly reserves?: Allowance
+}
+
+/** 256 MiB, in units of 1 KiB. They are gained again in 5 minutes. */
+const STORED: Allowance = { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 }
+
+/**
+ * 1 KiB of a stored cross-site POST. The POST is kept for at most 5 minutes, the time in which a bucket
+ * refills. Two dozen networks can use up `instance`, but only 1,024 networks can use up `reserves`.
+ */
+const STORED_POST: Budget = {
+  network: { burst: 16 * 1_024, per_second: (16 * 1_024) / 300 },
+  reserved: 256,
+  instance: STORED,
+  reserves: STORED,
 }
 
 /*
@@ -47,15 +66,10 @@ const budgets = {
   mail: { network: { burst: 40, per_second: 40 / 3_600 }, reserved: 3 },
   /** A call to another server. */
   outbound: { network: { burst: 1_000, per_second: 5 }, reserved: 20 },
-  /**
-   * 1 KiB of a stored cross-site POST. The POST is kept for at most 5 minutes, the time in which a bucket
-   * refills.
-   */
-  stored_post: {
-    network: { burst: 16 * 1_024, per_second: (16 * 1_024) / 300 },
-    reserved: 256,
-    instance: { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 },
-  },
+  /** An authorization request that another site posts. */
+  stored_post: STORED_POST,
+  /** An answer of a provider by POST. */
+  stored_answer: STORED_POST,
   /**
    * A stored or renewed registration of a client. The next sweep removes a registration that is still unused
    * after an hour. The instance stores at most 2,000 registrations in an hour: a burst of 1,000, and 1,000
@@ -110,6 +124,8 @@ export interface Charge {
   kind: ChargeKind
   /** Default 1. */
   units?: number
+  /** Units for the budgets that all networks share. Default `units`. */
+  shared_units?: number
   /**
    * Hash of the device cookie of a browser in which a user of the organization has signed in. The browser
    * then pays instead of the network and the organization.
@@ -126,25 +142,28 @@ export interface Charge {
  */
 export const charge = (
   { clock, charges }: Pick<Core, 'clock' | 'charges'>,
-  { ip_address, organization_id, kind, units = 1, device }: Charge,
+  { ip_address, organization_id, kind, units = 1, shared_units = units, device }: Charge,
 ): void => {
   const { networks, organizations } = charges
-  const { network, reserved, instance }: Budget = budgets[kind]
+  const { network, reserved, instance, reserves }: Budget = budgets[kind]
   const now = clock.now()
   const own = `${kind}:${device ?? networkOf(ip_address)}`
   // The 65,536 networks of an IPv6 /48 share one reserve, because one customer may own all of them.
   const site = `${kind}:reserve:${networkOf(ip_address, 48)}`
-  const reserve = { burst: reserved, per_second: network.per_second }
+  const gain = reserves ? (reserved / reserves.burst) * reserves.per_second : network.per_second
+  const reserve = { burst: reserved, per_second: gain }
   const due: Due[] = [[networks, own, network]]
   // The reserve admits a charge of any size up to `reserved`, whatever the number of workers.
   const held = Math.min(units, reserved)
+  const isReserved = !device && networks.left(site, reserve, now, held) >= units
   if (!device)
     due.push(
-      networks.left(site, reserve, now, held) < units
-        ? [organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)]
-        : [networks, site, reserve],
+      isReserved
+        ? [networks, site, reserve]
+        : [organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)],
     )
-  if (instance) due.push([organizations, `${kind}:*`, instance])
+  if (isReserved && reserves) due.push([organizations, `${kind}:*:reserve`, reserves, shared_units])
+  else if (instance) due.push([organizations, `${kind}:*`, instance, shared_units])
   takeAll(due, units, now, 'Too many requests from this network or for this organization.')
 }
 
@@ -254,8 +273,8 @@ export const chargeAdminCall = (
     'Administrators of this organization caused too many calls to other servers.',
   )
 
-/** A bucket to charge. */
-export type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
+/** A bucket to charge, and the units if they differ from those of the other buckets. */
+export type Due = [buckets: TokenBuckets, key: string, allowance: Allowance, units?: number]
 
 /**
  * Charges all buckets, or none when one of them lacks units.
@@ -263,11 +282,11 @@ export type Due = [buckets: TokenBuckets, key: string, allowance: Allowance]
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
 export const takeAll = (due: Due[], units: number, now: number, description: string): void => {
-  for (const [buckets, key, allowance] of due) {
-    const wait = buckets.wait(key, allowance, now, units)
+  for (const [buckets, key, allowance, own = units] of due) {
+    const wait = buckets.wait(key, allowance, now, own)
     if (wait > 0) throw retryLater('rate_limited', description, wait)
   }
-  for (const [buckets, key, allowance] of due) buckets.take(key, allowance, now, units)
+  for (const [buckets, key, allowance, own = units] of due) buckets.take(key, allowance, now, own)
 }
 
 const times = ({ burst, per_second }: Allowance, n: number): Allowance => ({

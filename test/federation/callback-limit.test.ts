@@ -110,6 +110,24 @@ test('FED-17 an answer by POST passes when the network has used up its writes, a
   expect(await stored()).toBe(0)
 })
 
+test('H-23 POSTs of one site, stored for other organizations, do not stop an answer by POST', async () => {
+  const app = await startApp()
+  const idp = await certifiedProvider()
+  await addSaml(app, idp, 'corp', { allow_registration: true })
+  const trip = await setOut(app, 'corp')
+  const { charges } = app.context
+  const clock = { now: () => app.clock.now() }
+  for (const kind of ['stored_answer', 'stored_post'] as const)
+    for (let i = 0; i < 32; i++) {
+      const who = { ip_address: `2001:db8:1:${i}::1`, organization_id: `org_${i % 2}` } as const
+      for (let n = 0; n < 64; n++)
+        try {
+          charge({ clock, charges }, { ...who, kind, units: 256 })
+        } catch {}
+    }
+  expect((await arrive(app, idp, trip)).url).toBe('/account')
+})
+
 test('H-21 answers by POST are limited as writes, too, although they are small', async () => {
   const { app } = await startFederated()
   const ip = '192.0.2.37'
@@ -119,6 +137,6 @@ test('H-21 answers by POST are limited as writes, too, although they are small',
   const state = new URL(location ?? '').searchParams.get('state')
   const answer = () => browser.post('/oauth/social/up/callback', `state=${state}`, { origin: 'null' })
   const who = { ip_address: ip, organization_id: DEFAULT_ORGANIZATION }
-  charge(app.context, { ...who, kind: 'stored_post', units: 16 * 1_024 - 31 })
+  charge(app.context, { ...who, kind: 'stored_answer', units: 16 * 1_024 - 31 })
   expect([(await answer()).status, (await answer()).status]).toEqual([303, 429])
 })

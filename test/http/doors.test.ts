@@ -178,7 +178,10 @@ const spend = (kind: ChargeKind, ip_address: string, tenant: Tenant) => {
   }).toThrow()
 }
 
-const RESERVED: Record<Exclude<ChargeKind, 'stored_post' | 'refusal' | 'registration'>, number> = {
+const RESERVED: Record<
+  Exclude<ChargeKind, 'stored_post' | 'stored_answer' | 'refusal' | 'registration'>,
+  number
+> = {
   hash: 10,
   signature: 20,
   commit: 20,

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
-import { type ChargeKind, charge, openCharges } from '#src/http/rate-limits.ts'
+import { type Charge, type ChargeKind, charge, openCharges } from '#src/http/rate-limits.ts'
 import type { AppError } from '#src/lib/app-error.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
@@ -107,7 +107,7 @@ test.each([1, 4, 17, 64])(
   workers => {
     const context = { clock: { now: () => 0 }, charges: openCharges(workers) }
     const post = (ip_address: string) =>
-      charge(context, { ip_address, organization_id: 'org_a', kind: 'stored_post', units: 16 })
+      charge(context, { ip_address, organization_id: 'org_a', kind: 'stored_answer', units: 16 })
     const refusal = expect.objectContaining({ code: 'rate_limited' })
     for (let i = 0; i < 20; i++)
       expect(() => {
@@ -135,21 +135,46 @@ test('organizations that write to one mailbox all day share its budget', () => {
   expect(sent).toBeGreaterThan(10 * 24 * 2)
 })
 
-test('H-21 stored POSTs are limited across networks and organizations too', () => {
+/** Returns a function that charges POSTs of a network until one is refused, and returns their number. */
+const poster = () => {
   const context = { clock: { now: () => 0 }, charges: openCharges(1) }
-  const park = (i: number, units: number) => {
+  return (ip_address: string, organization_id: `org_${string}`, most: number, work: Partial<Charge>) => {
+    let stored = 0
     try {
-      const who = { ip_address: `198.51.${i >> 8}.${i & 255}`, organization_id: `org_${i}` } as const
-      charge(context, { ...who, kind: 'stored_post', units })
-      return units
-    } catch {
-      return 0
-    }
+      for (; stored < most; stored++)
+        charge(context, { ip_address, organization_id, kind: 'stored_answer', ...work })
+    } catch {}
+    return stored
   }
+}
+
+test('H-21 stored POSTs are limited across networks and organizations too', () => {
+  const post = poster()
   let kept = 0
-  for (let i = 0; i < 1_000; i++) kept += park(i, 16 * 1_024)
-  expect([kept, park(1_001, 1)]).toEqual([256 * 1_024, 0])
+  for (let i = 0; i < 1_000; i++)
+    kept += post(`198.51.${i >> 8}.${i & 255}`, `org_${i}`, 1, { units: 16 * 1_024 }) * 16 * 1_024
+  expect([kept, post('203.0.113.1', 'org_x', 1, { units: 257 })]).toEqual([256 * 1_024, 0])
+  for (let i = 0; i < 2_000; i++)
+    kept += post(`192.0.${i >> 8}.${i & 255}`, `org_${i}`, 1, { units: 256 }) * 256
+  expect([kept, post('203.0.113.1', 'org_x', 1, {})]).toEqual([2 * 256 * 1_024, 0])
 })
+
+test.each([
+  ['large answers', { units: 256 }, 16],
+  ['small answers', { units: 16, shared_units: 1 }, 1_024],
+  ['authorization requests', { units: 16, kind: 'stored_post' }, 1_024],
+] as const)(
+  'H-23 %s by POST of a site and of many networks do not stop the answers of another organization',
+  (_name, work, left) => {
+    const post = poster()
+    for (const organization_id of ['org_a', 'org_b'] as const)
+      for (let i = 0; i < 20; i++) {
+        post(`2001:db8:1:${organization_id.slice(4)}${i}::1`, organization_id, 2_000, work)
+        post(`192.0.2.${i}`, organization_id, 2_000, work)
+      }
+    expect(post('203.0.113.8', 'org_c', 2_000, { units: 16, shared_units: 1 })).toBe(left)
+  },
+)
 
 test('O-57 a network can store a limited number of pending logins; other networks and other servers are not affected, and it can begin again a second later', async () => {
   const app = await startApp()
