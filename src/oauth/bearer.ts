@@ -1,10 +1,10 @@
 import type { Context } from '#src/context.ts'
-import { isAdmitted } from '#src/directory/admission.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
+import { servesUser } from './grants/grant.ts'
 
 /** A valid access token and its user; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
@@ -16,9 +16,9 @@ export interface LiveToken extends AccessToken {
 /**
  * Returns a valid access token with its user. Returns undefined for any other text. The signature, issuer and
  * expiry must be valid. With the audience `own`, the token must not be for an API. The organization must
- * exist. For a user's token, the session must be active, and the user must be enabled and admitted by the
- * client. The session is looked up at each call, because a signature does not show whether the session was
- * revoked later.
+ * exist. For a user's token, the session must not be revoked, and the user must be enabled and admitted by
+ * the client. The organization must allow the client, because a session that its client ended itself can no
+ * longer be revoked. All of this is looked up at each call, because a signature does not show later changes.
  */
 export const findLiveToken = async (
   context: Context,
@@ -31,7 +31,9 @@ export const findLiveToken = async (
   if (user) {
     const client = await findClient(context, token.client_id)
     const holder = await context.store.read(async q =>
-      client && !(await isAdmitted(q, client, user.user_id)) ? undefined : findHolder(q, user),
+      client && !(await servesUser(q, client, organization_id, user.user_id))
+        ? undefined
+        : findHolder(q, user),
     )
     return holder && { ...token, holder, client }
   }

@@ -306,6 +306,27 @@ describe('DCR-09 control', () => {
     await configure({ blocked_clients: null })
   })
 
+  test('DCR-09 a block and the policy reach tokens of sessions that the client ended itself', async () => {
+    const asker = await addClient(app, 'asker', { capabilities: ['token_introspection'] })
+    const resource = 'https://served.example/mcp'
+    await create(app, '/apis', { ...tools, identifier: resource, served_by: ['asker'] })
+    for (const policy of [{ client_registration: 'off' }, { blocked_clients: 'this' }]) {
+      const client = await register()
+      const ofApi = (await grant(client, { resource })).body
+      const own = (await grant(client, { resource: undefined, scope: 'openid', prompt: 'consent' })).body
+      for (const { refresh_token } of [ofApi, own])
+        await post(app, '/oauth/revoke', { client_id: client.client_id, token: refresh_token })
+      const states = async () => [
+        (await post(app, '/oauth/introspect', { ...secretOf(asker), token: ofApi.access_token })).body.active,
+        (await get(app, '/oauth/userinfo', { headers: bearer(own.access_token) })).status,
+      ]
+      expect(await states()).toEqual([true, 200])
+      await configure(policy.blocked_clients ? { blocked_clients: [client.client_id] } : policy)
+      expect(await states()).toEqual([false, 401])
+      await configure({ client_registration: 'open', blocked_clients: null })
+    }
+  })
+
   test('DCR-09 DCR-13 a client in use is kept, and forgotten 90 days after its last session', async () => {
     const client = await register()
     await grant(client)

@@ -101,21 +101,23 @@ describe('inactive tokens reveal nothing else', () => {
     expect((await ask(tokens.access_token)).body.active).toBe(true)
   })
 
-  test('TOK-05 a refresh token that its client can no longer use', async () => {
+  test('TOK-05 H-12 tokens that their client can no longer use', async () => {
     const away = await addOrganization(app, 'away')
     const carol = await addUser(app, 'carol', { organization_id: away.id })
     const theirs = await addClient(app, 'away-asker', { ...capable, organization_id: away.id })
     const wide = await addClient(app, 'wide', { capabilities: ['cross_organization'] })
     const isActive = async (token: string) => (await ask(token, theirs)).body.active
-    const { refresh_token } = await grantTokens(app, wide, carol)
+    const { access_token, refresh_token } = await grantTokens(app, wide, carol)
     expect(await isActive(refresh_token)).toBe(true)
-    for (const [change, back] of [
-      [{ capabilities: [] }, { capabilities: ['cross_organization'] }],
-      [{ grant_types: ['authorization_code'] }, { grant_types: ['authorization_code', 'refresh_token'] }],
+    expect(await isActive(access_token)).toBe(true)
+    for (const [change, back, isLive] of [
+      [{ capabilities: [] }, { capabilities: ['cross_organization'] }, false],
+      [{ grant_types: ['authorization_code'] }, { grant_types: wide.grant_types }, true],
     ]) {
       await app.admin('PUT', '/clients/wide', change)
       expect((await refresh(app, wide, refresh_token)).status).toBe(400)
       expect(await isActive(refresh_token)).toBe(false)
+      expect(await isActive(access_token)).toBe(isLive)
       await app.admin('PUT', '/clients/wide', back)
     }
     expect(await isActive(refresh_token)).toBe(true)

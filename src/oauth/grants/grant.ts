@@ -1,11 +1,12 @@
 import type { Context, Core } from '#src/context.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { type Api, readApi } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { CLOCK_SKEW } from '#src/lib/duration.ts'
-import type { OrganizationId, SessionId } from '#src/lib/ids.ts'
+import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
@@ -70,6 +71,15 @@ export const findExclusion = (
     organization && letsIn(organization, client) ? undefined : KEPT_OUT,
   )
 }
+
+/** True when the client may still serve the organization and admits the user. */
+export const servesUser = async (
+  q: Queries,
+  client: Client,
+  organization_id: OrganizationId,
+  user_id: UserId,
+): Promise<boolean> =>
+  (await findExclusion(q, client, organization_id)) === undefined && isAdmitted(q, client, user_id)
 
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'
