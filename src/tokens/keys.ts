@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
 import type { Core, OpenedToken, PublishedKeys, SigningKeys, TokenType } from '#src/context.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
-import { StorageError } from '#src/storage/errors.ts'
+import { isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
 import { ensureKey } from './rotation.ts'
 import { signWith, verifyWith } from './signature.ts'
@@ -87,6 +87,8 @@ const openKeyRing = (base: Core) => {
   const { store, clock } = base
   let keys: Key[] | undefined
   let ring: KeyRing | undefined
+  /** The last ring, also after {@link forget}. */
+  let last: KeyRing | undefined
   let generation = 0
   const forget = (): void => {
     generation++
@@ -103,6 +105,7 @@ const openKeyRing = (base: Core) => {
     const now = clock.now()
     if (ring && now >= ring.since && now < ring.until) return ring
     ring = keys && makeRing(keys, now)
+    last = ring ?? last
     return ring
   }
   const load = async (): Promise<KeyRing> => {
@@ -116,7 +119,18 @@ const openKeyRing = (base: Core) => {
       if (begun === generation) keys = loaded
     }
   }
-  return { present, load, forget }
+  /**
+   * Returns the key set. During an outage of the database this is the last key set, because services must
+   * still be able to verify tokens. PostgreSQL's copies forget the keys at each lost heartbeat.
+   */
+  const published = async (): Promise<PublishedKeys> => {
+    const current = await load().catch(error => {
+      if (last && isStorageFailure(error)) return last
+      throw error
+    })
+    return current.published
+  }
+  return { present, load, published, forget }
 }
 
 /**
@@ -224,13 +238,7 @@ export const openKeys = async (
     },
     published() {
       const present = first.isMade() ? ring.present() : undefined
-      return (
-        present?.published ??
-        first
-          .make()
-          .then(ring.load)
-          .then(({ published }) => published)
-      )
+      return present?.published ?? first.make().then(ring.published)
     },
   }
 }

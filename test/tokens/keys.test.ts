@@ -7,7 +7,7 @@ import { AppError } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
-import { StorageError } from '#src/storage/errors.ts'
+import { StorageError, unavailable } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
@@ -94,6 +94,26 @@ describe('the key set', () => {
     const [made] = (await rows(base)).filter(({ alg }) => alg === 'ES384')
     expect(await signer(copy, 'ES384')).toBe(made?.id)
   })
+})
+
+test('an outage of the database leaves the key set as it was, and ends with the next read', async () => {
+  const base = await keyBase()
+  let isDown = false
+  const lost = Object.assign(new Error('lost'), { code: 'ERR_POSTGRES_CONNECTION_CLOSED' })
+  const read: typeof base.store.read = work =>
+    isDown ? Promise.reject(unavailable(lost)) : base.store.read(work)
+  const keys = await openKeys({ ...base, store: { ...base.store, read } })
+  await keys.ready()
+  const token = await keys.sign(claims, 'ES256', 'JWT')
+  const before = await keys.published()
+  isDown = true
+  base.touched()
+  expect(await keys.published()).toEqual(before)
+  await expect(keys.open(token)).rejects.toMatchObject({ status: 503 })
+  isDown = false
+  const [old] = await kids(keys)
+  await revokeKey(base, old ?? '')
+  expect(await kids(keys)).not.toContain(old)
 })
 
 describe('at rest', () => {
