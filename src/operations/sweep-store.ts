@@ -2,7 +2,7 @@ import { and, eq, isNotNull, lte } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Core } from '#src/context.ts'
 import { forgetUnused } from '#src/directory/clients/dynamic-use.ts'
-import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, MINUTE } from '#src/lib/duration.ts'
 import { listShownBy } from '#src/sessions/login-sessions-store.ts'
 import { setRecorded } from '#src/sessions/login-store.ts'
 import { listEnded, removeSessions } from '#src/sessions/store.ts'
@@ -55,8 +55,16 @@ type Expiring =
   | 'initial_access_tokens'
   | 'throttles'
 
+/**
+ * Removes rows that expired `kept` ms ago. The clock of another copy may be behind this one. Without the
+ * default, that copy would accept a used assertion again whose row is gone.
+ */
 const expired =
-  (name: Expiring | 'mails' | 'invitations', key: (tx: Transaction) => SQLiteColumn, kept = 0): Removal =>
+  (
+    name: Expiring | 'mails' | 'invitations',
+    key: (tx: Transaction) => SQLiteColumn,
+    kept = CLOCK_SKEW,
+  ): Removal =>
   (tx, limit, now) => {
     const table = tx.tables[name]
     return deleteBatch(tx, table, key(tx), lte(table.expires_at, now - kept), limit)
