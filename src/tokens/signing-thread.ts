@@ -28,7 +28,8 @@ export const openThread = ({ cores }: { cores: number }) => {
   const pending = new Map<number, Pending>()
   let worker: Worker | undefined
   let ready = false
-  let sent = new Set<string>()
+  /** The keys that the thread has, by id. */
+  let sent = new Map<string, KeyObject>()
   let jobs = 0
   let starts = 0
 
@@ -51,15 +52,15 @@ export const openThread = ({ cores }: { cores: number }) => {
   const lost = (): void => {
     worker = undefined
     ready = false
-    sent = new Set()
+    sent = new Map()
     const waiting = [...pending.values()]
     pending.clear()
     for (const { resolve, here } of waiting) resolve(here())
   }
 
   const post = (key: KeyObject, job: SigningJob): void => {
-    const pkcs8 = sent.has(job.key_id) ? undefined : key.export({ format: 'der', type: 'pkcs8' })
-    sent.add(job.key_id)
+    const pkcs8 = sent.get(job.key_id) === key ? undefined : key.export({ format: 'der', type: 'pkcs8' })
+    sent.set(job.key_id, key)
     worker?.postMessage(pkcs8 ? { ...job, pkcs8 } : job)
   }
 

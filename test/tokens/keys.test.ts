@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { createPrivateKey } from 'node:crypto'
 import { eq } from 'drizzle-orm'
-import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  exportJWK,
+  generateKeyPair,
+  type JSONWebKeySet,
+  jwtVerify,
+} from 'jose'
 import type { SigningKeys } from '#src/context.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
@@ -10,6 +17,7 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError, unavailable } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openKeys } from '#src/tokens/keys.ts'
+import { pinKey } from '#src/tokens/manual-keys.ts'
 import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
 import { keyBase } from './key-base.ts'
 
@@ -151,6 +159,21 @@ describe('at rest', () => {
     await overwrite(base, one.id, other.private_key)
     await expect(openKeys(base)).rejects.toBeInstanceOf(StorageError)
   })
+})
+
+test('a key that is pinned under the id of another replaces it, also where its tokens were verified', async () => {
+  const { base, keys } = await open()
+  const pin = async () => {
+    const pair = await generateKeyPair('ES256', { extractable: true })
+    await pinKey(base, { ...(await exportJWK(pair.privateKey)), kid: 'test' } as JsonWebKey)
+    return keys.sign(claims, 'ES256', 'at+jwt')
+  }
+  const old = await pin()
+  expect(await keys.open(old)).toBeDefined()
+  const token = await pin()
+  expect((await jwtVerify(token, createLocalJWKSet(await keySet(keys)))).payload).toEqual(claims)
+  expect(await keys.open(token)).toBeDefined()
+  expect(await keys.open(old)).toBeUndefined()
 })
 
 describe('rotation', () => {

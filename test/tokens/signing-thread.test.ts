@@ -27,6 +27,15 @@ test('the main thread signs until the signing thread is ready, which then takes 
   thread.stop()
 })
 
+test('another key under the same id replaces the first', async () => {
+  const thread = await startedThread()
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  await thread.sign('one', privateKey, 'RS256', 'text')
+  const signature = await thread.sign('one', other.privateKey, 'RS256', 'text')
+  expect(verifyWith(other.publicKey, 'RS256', 'text', signature)).toBe(true)
+  thread.stop()
+})
+
 test('a thread that dies with work pending loses nothing, and a new one takes over', async () => {
   const thread = await startedThread()
   const inputs = Array.from({ length: 20 }, (_, i) => `work ${i}`)
