@@ -250,9 +250,9 @@ export interface SigningKeys {
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
    * Returns the header and claims of a JWT that this server has signed. Returns undefined for any other JWT.
-   * The claims are not validated.
+   * The claims are not validated. With `any`, the key may have left the key set.
    */
-  open(token: string): Promise<OpenedToken | undefined>
+  open(token: string, by?: 'published' | 'any'): Promise<OpenedToken | undefined>
   /** Returns the key set. During the first start, the call waits until the keys exist. */
   published(): PublishedKeys | Promise<PublishedKeys>
 }

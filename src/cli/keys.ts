@@ -5,10 +5,9 @@ import type { Core } from '#src/context.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
-import { iso } from '#src/lib/text.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
 import { exportKey, importKey } from '#src/tokens/key-import.ts'
-import { listKeys } from '#src/tokens/key-store.ts'
+import { keyStates } from '#src/tokens/manual-keys.ts'
 import { revokeKey, rotateKeys } from '#src/tokens/rotation.ts'
 import {
   finishChange,
@@ -35,18 +34,14 @@ const withInstance = async <T>(options: Options, work: (instance: Core) => Promi
   }
 }
 
-const show = async ({ store, clock }: Core): Promise<void> => {
-  const now = clock.now()
-  const keys = await store.read(listKeys)
-  const signing = new Map(keys.filter(key => key.active_at <= now).map(({ alg, id }) => [alg, id]))
-  for (const { id, alg, active_at, expires_at } of keys) {
-    const state = active_at > now ? 'next' : signing.get(alg) === id ? 'signing' : 'retired'
-    const until = expires_at === null ? '' : `  published until ${iso(expires_at)}`
-    print(`${id}  ${alg}  ${state.padEnd(7)}  signs from ${iso(active_at)}${until}`)
+const show = async (instance: Core): Promise<void> => {
+  for (const { kid, alg, state, signs_from, published_until } of await keyStates(instance)) {
+    const until = published_until === null ? '' : `  published until ${published_until}`
+    print(`${kid}  ${alg}  ${state.padEnd(7)}  signs from ${signs_from}${until}`)
   }
 }
 
-/** Lists the signing keys with their states and times. */
+/** Lists the published keys with their states and times. */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 
 /** Publishes the next key of each algorithm that has a key, unless the next key is published already. */

@@ -91,12 +91,12 @@ export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | un
   return removed as KeyRow | undefined
 }
 
-/** Removes the keys whose `expires_at` is not after `now` (ms). */
-export const removeExpiredKeys = async (tx: Transaction, now: number): Promise<void> => {
+/** Removes the keys whose `expires_at` is not after `end` (ms). */
+export const removeExpiredKeys = async (tx: Transaction, end: number): Promise<void> => {
   const { signing_keys } = tx.tables
   const removed = await tx
     .delete(signing_keys)
-    .where(lte(signing_keys.expires_at, now))
+    .where(lte(signing_keys.expires_at, end))
     .returning({ id: signing_keys.id })
   if (removed.length > 0) tx.changed('keys')
 }

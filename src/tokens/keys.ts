@@ -23,7 +23,7 @@ interface KeyRing {
   /** The signing key of each algorithm. */
   signing: Map<SigningAlg, Key>
   /** Keys by encoded token header. Only headers that this server writes are present. */
-  headers: Map<string, { key: Key; typ: TokenType }>
+  headers: Map<string, { key: Key; typ: TokenType; isPublished: boolean }>
   published: PublishedKeys
 }
 
@@ -39,7 +39,8 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 
 const makeRing = (keys: Key[], now: number): KeyRing => {
   const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
-  const known = keys.filter(({ expires_at }) => expires_at === null || expires_at > now)
+  const isPublished = ({ expires_at }: Key) => expires_at === null || expires_at > now
+  const known = keys.filter(isPublished)
   const signing = new Map<SigningAlg, Key>()
   // The first key signs even when the clock was set back to a time before its `active_at`.
   for (const key of known) if (key.active_at <= now || !signing.has(key.alg)) signing.set(key.alg, key)
@@ -50,7 +51,11 @@ const makeRing = (keys: Key[], now: number): KeyRing => {
     since: Math.max(Number.NEGATIVE_INFINITY, ...moments.filter(moment => moment <= now)),
     until: Math.min(Number.POSITIVE_INFINITY, ...moments.filter(moment => moment > now)),
     signing,
-    headers: new Map(known.flatMap(key => TYPES.map(typ => [key.headers[typ], { key, typ }] as const))),
+    headers: new Map(
+      keys.flatMap(key =>
+        TYPES.map(typ => [key.headers[typ], { key, typ, isPublished: isPublished(key) }] as const),
+      ),
+    ),
     published: { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` },
   }
 }
@@ -213,10 +218,15 @@ export const openKeys = async (
     return made
   }
 
-  const openToken = ({ headers }: KeyRing, token: string): OpenedToken | undefined => {
+  const openToken = (
+    { headers }: KeyRing,
+    token: string,
+    by: 'published' | 'any',
+  ): OpenedToken | undefined => {
     const [end, last] = [token.indexOf('.'), token.lastIndexOf('.')]
     const known = headers.get(token.slice(0, end))
     if (!known || token.indexOf('.', end + 1) !== last) return undefined
+    if (by === 'published' && !known.isPublished) return undefined
     const { key, typ } = known
     const digest = hash('sha256', token, 'base64url')
     if (verified.get(digest) !== key.publicKey) {
@@ -236,11 +246,11 @@ export const openKeys = async (
       const key = ring.present()?.signing.get(alg)
       return key ? signNow(key, claims, typ) : signingKey(alg).then(made => signNow(made, claims, typ))
     },
-    open(token) {
+    open(token, by = 'published') {
       const ready = ring.present()
       return ready
-        ? Promise.resolve(openToken(ready, token))
-        : ring.load().then(loaded => openToken(loaded, token))
+        ? Promise.resolve(openToken(ready, token, by))
+        : ring.load().then(loaded => openToken(loaded, token, by))
     },
     published() {
       const present = first.isMade() ? ring.present() : undefined

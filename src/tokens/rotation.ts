@@ -26,6 +26,12 @@ const LEAD = 15 * MINUTE
  * longer signs stays published for this time, because services still have to verify its tokens.
  */
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
+/**
+ * Milliseconds for which a key is kept after it has left the key set, to verify ID tokens that applications
+ * send as `id_token_hint`. It is the maximum lifetime of a refresh token, because a refresh gives no new ID
+ * token.
+ */
+const KEPT_FOR_HINTS = 365 * DAY
 
 /** Returns the row of a key that signs at once. The private key is sealed with the instance key. */
 export const keyRow = (
@@ -152,11 +158,12 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
   })
 }
 
-/** Rotates keys that have signed for `oldest` ms or longer, and removes keys whose last token has expired. */
+/** Rotates keys that have signed for `oldest` ms or longer, and removes keys that no hint needs any more. */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))
     if (active_at <= now - oldest) await rotateKey(context, alg)
-  if ((await context.store.read(listKeys)).some(key => key.expires_at !== null && key.expires_at <= now))
-    await context.store.write(tx => removeExpiredKeys(tx, now))
+  const end = now - KEPT_FOR_HINTS
+  if ((await context.store.read(listKeys)).some(key => key.expires_at !== null && key.expires_at <= end))
+    await context.store.write(tx => removeExpiredKeys(tx, end))
 }

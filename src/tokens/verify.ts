@@ -60,15 +60,16 @@ export const verifyAccessToken = async (
 }
 
 /**
- * Reads an ID token of this server as a hint. An expired token is accepted, because applications keep the
- * token until the logout. If `client_id` is present, it must be the audience of the token.
+ * Reads an ID token of this server as a hint. An expired token is accepted, also after its key has left the
+ * key set, because applications keep the token until the logout. If `client_id` is present, it must be the
+ * audience of the token.
  */
 export const verifyIdTokenHint = async (
   { config, keys }: Issuer,
   hint: string,
   client_id?: string,
 ): Promise<IdTokenHint | undefined> => {
-  const opened = await keys.open(hint)
+  const opened = await keys.open(hint, 'any')
   if (!opened) return undefined
   const { alg, typ, claims } = opened
   return readIdTokenHint({ header: { alg, typ }, payload: claims }, { issuer: config.url, client_id })

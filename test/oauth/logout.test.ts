@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { DAY } from '#src/lib/duration.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
+import { rotateKeys } from '#src/tokens/rotation.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, logInTo, signIn } from '#test/support/people.ts'
@@ -96,6 +97,19 @@ describe('with a valid id_token_hint', () => {
     await app.events()
     await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
     expect(await events()).toEqual([loggedOut(alice)])
+  })
+
+  test('O-50 a hint whose key has left the key set ends its session', async () => {
+    const tokens = await grantTokens(app, client, alice)
+    await rotateKeys(app.context)
+    app.clock.advance(DAY)
+    const { body } = await refresh(app, client, tokens.refresh_token)
+    app.clock.advance(HOUR)
+    await app.events()
+    const sent = { id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE }
+    expect((await openBrowser(app).get(logoutUrl(sent))).location).toBe(GOODBYE)
+    expect(await events()).toEqual([revoked(alice, sessionOf(tokens))])
+    expect((await refresh(app, client, body.refresh_token)).status).toBe(400)
   })
 
   test('H-34 a hint from another browser, or without a browser, ends its own session and nothing else', async () => {

@@ -17,7 +17,7 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError, unavailable } from '#src/storage/errors.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openKeys } from '#src/tokens/keys.ts'
-import { pinKey } from '#src/tokens/manual-keys.ts'
+import { keyStates, pinKey } from '#src/tokens/manual-keys.ts'
 import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
 import { keyBase } from './key-base.ts'
 
@@ -196,9 +196,25 @@ describe('rotation', () => {
     base.advance(10 * MINUTE)
     expect(await kids(keys)).toEqual([next])
     expect(await keys.open(last)).toBeUndefined()
-    await rotateDueKeys(base, 90 * DAY)
-    expect((await rows(base)).map(({ id }) => id)).not.toContain(old)
     expect(await signer(keys)).toBe(next)
+  })
+
+  test('a key that has left the key set verifies hints for a year, until it is removed or revoked', async () => {
+    const { base, keys } = await open()
+    const [first] = await kids(keys)
+    const [old, revoked] = [await keys.sign(claims, 'ES256', 'JWT'), await keys.sign(claims, 'RS256', 'JWT')]
+    await rotateKeys(base)
+    base.advance(15 * MINUTE + DAY + 10 * MINUTE)
+    await revokeKey(base, decodeProtectedHeader(revoked).kid ?? '')
+    base.advance(365 * DAY - 1)
+    await rotateDueKeys(base, 400 * DAY)
+    expect(await keys.open(old, 'any')).toEqual({ alg: 'ES256', typ: 'JWT', claims })
+    expect([await keys.open(old), await keys.open(revoked, 'any')]).toEqual([undefined, undefined])
+    expect((await keyStates(base)).map(({ kid }) => kid)).not.toContain(first ?? '')
+    base.advance(1)
+    await rotateDueKeys(base, 400 * DAY)
+    expect((await rows(base)).map(({ id }) => id)).not.toContain(first)
+    expect(await keys.open(old, 'any')).toBeUndefined()
   })
 
   test('R-11 every algorithm in use gets a next key, and asking twice makes one', async () => {
