@@ -11,6 +11,7 @@ import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { signWith } from '#src/tokens/signature.ts'
 import { type Json, startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { basic, bearer, claimsOf, get, grantTokens, headerOf, post } from '#test/support/tokens.ts'
 
@@ -148,6 +149,16 @@ describe('O-54 refused everywhere', () => {
     expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(200)
     app.clock.advance(10 * SECOND)
   })
+})
+
+test('the token of a user with many roles is accepted, as long as the headers may be', async () => {
+  const roles = Array.from({ length: 75 }, (_, i) => `${i}`.padEnd(128, 'role'))
+  for (const name of roles) await create(app, '/roles', { name, permissions: [] })
+  const boss = await addUser(app, 'boss', { roles: ['admin', ...roles] })
+  const { access_token } = await grantTokens(app, client, boss, { scope: 'openid admin' })
+  expect(access_token.length).toBeWithin(13_000, 15 * 1024)
+  expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(200)
+  expect((await app.admin('GET', '/users', undefined, access_token)).status).toBe(200)
 })
 
 describe('O-55 the form of an access token', () => {
