@@ -16,6 +16,7 @@ import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { copiedTables } from '#src/storage/transfer/copy.ts'
 import { toFile, toPostgres } from '#src/storage/transfer/migrate-to.ts'
+import { postgresSide } from '#src/storage/transfer/postgres.ts'
 import { sqliteSide } from '#src/storage/transfer/sqlite.ts'
 import { fill } from '#test/bench/fill.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
@@ -271,6 +272,31 @@ describe('from SQLite to PostgreSQL', () => {
     },
     30_000,
   )
+
+  testOnPostgres('a batch of the largest pictures has less than 20 MB on both sides', async () => {
+    const table = copiedTables.find(({ name }) => name === 'stored_posts')
+    if (!table) throw new Error('no such table')
+    // A picture of 256 KiB is this text in hexadecimal. A stored POST needs no user.
+    const large = { kind: 'x', body: 'x'.repeat(512 * 1024), expires_at: 1 }
+    const rows = Array.from({ length: 100 }, (_, i) => ({ handle_hash: `${i}`, ...large }))
+    using db = new Database(await temporaryDatabase())
+    const { url, drop } = await temporaryPostgres()
+    const sql = new SQL({ url, max: 1 })
+    const connection = await sql.reserve()
+    await connection.unsafe('BEGIN')
+    for (const { read, write } of [sqliteSide(db), postgresSide(connection)]) {
+      await write(table, rows)
+      let count = 0
+      for await (const batch of read(table)) {
+        count += batch.length
+        expect(JSON.stringify(batch).length).toBeLessThan(20e6)
+      }
+      expect(count).toBe(rows.length)
+    }
+    connection.release()
+    await sql.close()
+    await drop()
+  })
 
   testOnPostgres('a difference after the copy undoes the copy', async () => {
     const app = await settled()

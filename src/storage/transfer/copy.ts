@@ -16,10 +16,10 @@ export interface CopiedTable {
 }
 
 /**
- * Number of rows in one batch. The number is low, because a batch stays in memory and a row of `pictures` has
- * up to 256 KiB.
+ * Number of rows in one batch. A row of `pictures` has up to 256 KiB, and a batch is in memory several times,
+ * as hexadecimal JSON. 500 pictures took 2 GB; small rows are copied 1.4 times as fast in batches of 500.
  */
-export const COPY_BATCH = 500
+export const COPY_BATCH = 32
 
 /** Quotes column names for both engines. */
 export const quoted = (names: string[]): string => names.map(name => `"${name}"`).join(', ')
