@@ -49,8 +49,7 @@ interface Outcome {
  * Signs a logout token and posts it: https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRequest
  */
 const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
-  const { organization_id: id } = logout
-  const slug = await context.store.read(q => slugOf(q, id))
+  const slug = await context.store.read(q => slugOf(q, logout))
   const { token } = await issueToken(context, {
     alg: logout.alg ?? context.config.id_token_alg,
     typ: 'logout+jwt',
@@ -59,7 +58,7 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
   })
   try {
     const { status, ok } = await context.fetch(logout.uri, {
-      organization: { id, slug: slug ?? '' },
+      organization: { id: logout.organization_id, slug },
       method: 'POST',
       body: new URLSearchParams({ logout_token: token }),
       bytes: ANSWER,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, eq, inArray, isNotNull, isNull, lte, notInArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lte, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { NEVER } from '#src/delivery/queue.ts'
 import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import { DAY } from '#src/lib/duration.ts'
@@ -25,15 +25,18 @@ const targetsOf = async (
   client_ids: string[],
   on_expiry: boolean,
 ): Promise<Map<string, LogoutTarget>> => {
-  const { clients, purges } = tx.tables
+  const { clients, organizations, purges } = tx.tables
   const found = await tx
     .select({
       client_id: clients.client_id,
+      client_created_at: clients.created_at,
       organization_id: clients.organization_id,
+      slug: organizations.slug,
       uri: clients.backchannel_logout_uri,
       alg: clients.id_token_signed_response_alg,
     })
     .from(clients)
+    .innerJoin(organizations, eq(organizations.id, clients.organization_id))
     .where(
       and(
         inArray(clients.client_id, client_ids),
@@ -41,10 +44,8 @@ const targetsOf = async (
         on_expiry ? eq(clients.backchannel_logout_on_expiry, true) : undefined,
       ),
     )
-  const targets = new Map(
-    found.flatMap(({ client_id, uri, ...rest }) =>
-      uri === null ? [] : [[client_id, { ...rest, uri }] as const],
-    ),
+  const targets = new Map<string, LogoutTarget>(
+    found.flatMap(({ client_id, uri, ...rest }) => (uri === null ? [] : [[client_id, { ...rest, uri }]])),
   )
   if (on_expiry || targets.size === client_ids.length) return targets
   const gone = await tx
@@ -55,11 +56,19 @@ const targetsOf = async (
   return targets
 }
 
+const { placeholder } = sql
+
 const selectHead = prepared((q, { logouts }) =>
   q
     .select({ number: logouts.number })
     .from(logouts)
-    .where(and(isNull(logouts.done_at), eq(logouts.client_id, sql.placeholder('client_id'))))
+    .where(
+      and(
+        isNull(logouts.done_at),
+        eq(logouts.client_id, placeholder('client_id')),
+        eq(logouts.client_created_at, placeholder('client_created_at')),
+      ),
+    )
     .orderBy(asc(logouts.number))
     .limit(1),
 )
@@ -68,8 +77,29 @@ const selectHead = prepared((q, { logouts }) =>
  * Returns the `number` of the oldest undelivered logout of a client. Only this logout is sent, so that an
  * application that is down gets one call at a time.
  */
-const headOf = async (q: Queries, client_id: string): Promise<number | undefined> =>
-  (await selectHead(q, { client_id }))[0]?.number
+const headOf = async (
+  q: Queries,
+  client_id: string,
+  client_created_at: number,
+): Promise<number | undefined> => (await selectHead(q, { client_id, client_created_at }))[0]?.number
+
+/** The fields of a client by which its logouts are found. */
+interface LoggedOut {
+  client_id: string
+  organization_id: OrganizationId
+  created_at: number
+}
+
+/** Returns the condition that a logout is of this client and not of an earlier client with the same id. */
+export const isOfClient = (
+  { tables: { logouts } }: Queries,
+  { client_id, organization_id, created_at }: LoggedOut,
+): SQL | undefined =>
+  and(
+    eq(logouts.client_id, client_id),
+    eq(logouts.client_created_at, created_at),
+    eq(logouts.organization_id, organization_id),
+  )
 
 /**
  * Puts a logout into the outbox for each ended session whose client has a logout URI. Runs in the write that
@@ -85,7 +115,8 @@ export const enqueueLogouts = async (
   if (sessions.length === 0) return
   const targets = await targetsOf(tx, [...new Set(sessions.map(({ client_id }) => client_id))], on_expiry)
   const waiting = new Set<string>()
-  for (const client_id of targets.keys()) if (await headOf(tx, client_id)) waiting.add(client_id)
+  for (const [client_id, { client_created_at = 0 }] of targets)
+    if (await headOf(tx, client_id, client_created_at)) waiting.add(client_id)
   const rows = sessions.flatMap(({ id: session_id, client_id, user_id }) => {
     const target = targets.get(client_id)
     if (!target) return []
@@ -115,14 +146,21 @@ export const listDueLogouts = (
     .limit(limit)
 }
 
-/** Returns the slug of an organization. Returns undefined when the organization is deleted. */
-export const slugOf = async (q: Queries, id: OrganizationId): Promise<string | undefined> => {
+/**
+ * Returns the slug of the organization whose allowed hosts a logout may reach. A deleted organization keeps
+ * its slug until another organization has it. The result is then the empty text, which no setting names.
+ */
+export const slugOf = async (
+  q: Queries,
+  { organization_id, slug }: Pick<LogoutRow, 'organization_id' | 'slug'>,
+): Promise<string> => {
   const { organizations } = q.tables
-  const [row] = await q
-    .select({ slug: organizations.slug })
+  const found = await q
+    .select({ id: organizations.id, slug: organizations.slug })
     .from(organizations)
-    .where(eq(organizations.id, id))
-  return row?.slug
+    .where(or(eq(organizations.id, organization_id), eq(organizations.slug, slug)))
+  const own = found.find(({ id }) => id === organization_id)
+  return own ? own.slug : found.length > 0 ? '' : slug
 }
 
 /**
@@ -176,7 +214,7 @@ export const postponeLogout = async (
 /** Stores the final outcome of a logout and makes the client's next logout due. */
 export const endLogout = async (
   tx: Transaction,
-  { number, client_id }: LogoutRow,
+  { number, client_id, client_created_at }: LogoutRow,
   outcome: Outcome & { done_at: number },
 ): Promise<void> => {
   const { logouts } = tx.tables
@@ -185,7 +223,7 @@ export const endLogout = async (
     .set({ ...outcome, next_attempt_at: NEVER })
     .where(and(eq(logouts.number, number), isNull(logouts.done_at)))
     .returning({ number: logouts.number })
-  const next = ended.length > 0 && (await headOf(tx, client_id))
+  const next = ended.length > 0 && (await headOf(tx, client_id, client_created_at))
   if (next)
     await postponeLogout(tx, { number: next, next_attempt_at: NEVER }, { next_attempt_at: outcome.done_at })
 }
@@ -197,10 +235,11 @@ export const endLogout = async (
  */
 export const redirectLogouts = async (
   tx: Transaction,
-  { client_id, backchannel_logout_uri: uri }: { client_id: string; backchannel_logout_uri: string | null },
+  client: LoggedOut & { backchannel_logout_uri: string | null },
   now: number,
 ): Promise<void> => {
   const { logouts } = tx.tables
+  const { backchannel_logout_uri: uri } = client
   const next_attempt_at = NEVER
   await tx
     .update(logouts)
@@ -209,8 +248,8 @@ export const redirectLogouts = async (
         ? { done_at: now, failure: 'The client has no logout URI any more.', next_attempt_at }
         : { uri },
     )
-    .where(and(eq(logouts.client_id, client_id), isNull(logouts.done_at)))
-  const head = await headOf(tx, client_id)
+    .where(and(isOfClient(tx, client), isNull(logouts.done_at)))
+  const head = await headOf(tx, client.client_id, client.created_at)
   if (head) await tx.update(logouts).set({ next_attempt_at: now }).where(eq(logouts.number, head))
   tx.changed('logouts')
 }

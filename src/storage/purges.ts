@@ -58,17 +58,24 @@ export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
 
 /**
  * Returns the receiver of a client's logout tokens. Returns undefined when the client gets no logout tokens.
- * A purge stores the receiver, because logouts are sent after the deletion of the client.
+ * A purge stores the receiver, because logouts are sent after the deletion of the client. `slug` is the slug
+ * of the client's organization.
  */
-export const logoutTarget = (client: {
-  organization_id: OrganizationId
-  backchannel_logout_uri: string | null
-  id_token_signed_response_alg: SigningAlg | null
-}): LogoutTarget | undefined =>
+export const logoutTarget = (
+  client: {
+    organization_id: OrganizationId
+    backchannel_logout_uri: string | null
+    id_token_signed_response_alg: SigningAlg | null
+    created_at: number
+  },
+  slug: string,
+): LogoutTarget | undefined =>
   client.backchannel_logout_uri === null
     ? undefined
     : {
+        client_created_at: client.created_at,
         organization_id: client.organization_id,
+        slug,
         uri: client.backchannel_logout_uri,
         alg: client.id_token_signed_response_alg,
       }

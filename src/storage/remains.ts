@@ -116,7 +116,7 @@ export const removeRemains = async (
  */
 export const removeOrganizationParts = async (
   tx: Transaction,
-  id: OrganizationId,
+  { id, slug }: { id: OrganizationId; slug: string },
   now: number,
 ): Promise<void> => {
   const {
@@ -149,7 +149,7 @@ export const removeOrganizationParts = async (
     await tx.delete(table).where(eq(table.organization_id, id))
   const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()
   await beginPurge(tx, 'organization', id, now)
-  for (const client of gone) await beginPurge(tx, 'client', client.client_id, now, logoutTarget(client))
+  for (const client of gone) await beginPurge(tx, 'client', client.client_id, now, logoutTarget(client, slug))
   for (const topic of [
     'roles',
     'clients',

@@ -958,8 +958,15 @@ export const tables = (kit: Kit) => {
         /** Id of the logout token. Each attempt signs a token with this id. */
         jti: text('jti').notNull(),
         client_id: text('client_id').notNull(),
+        /**
+         * `created_at` of the client. A later client with the same id has another one, so it gets none of
+         * these logouts.
+         */
+        client_created_at: ms('client_created_at').notNull().default(0),
         /** Organization of the client. */
         organization_id: organization_id(),
+        /** Slug of the organization when the session ended. It counts after the organization is deleted. */
+        slug: text('slug').notNull().default(''),
         uri: text('uri').notNull(),
         /** Signature algorithm. null stands for the server's default for ID tokens. */
         alg: text('alg').$type<SigningAlg>(),
@@ -978,9 +985,9 @@ export const tables = (kit: Kit) => {
         failure: text('failure'),
       },
       t => [
-        index('logouts_waiting').on(t.done_at, t.client_id, t.number),
+        index('logouts_waiting').on(t.done_at, t.client_id, t.client_created_at, t.number),
         index('logouts_next').on(t.next_attempt_at),
-        index('logouts_client').on(t.client_id, t.created_at, t.jti),
+        index('logouts_client').on(t.client_id, t.client_created_at, t.created_at, t.jti),
       ],
     ),
   )
@@ -1364,9 +1371,11 @@ export const tables = (kit: Kit) => {
   })
 }
 
-/** The receiver of a client's logouts. */
+/** The receiver of a client's logouts. A purge that an earlier version began lacks the optional fields. */
 export interface LogoutTarget {
+  client_created_at?: number
   organization_id: OrganizationId
+  slug?: string
   uri: string
   alg: SigningAlg | null
 }

@@ -93,14 +93,14 @@ export const listClientLogouts = async (
   client_id: string,
   query: z.output<typeof ListClientLogouts>,
 ) => {
-  await context.store.read(q => getClient(q, caller, client_id))
+  const client = await context.store.read(q => getClient(q, caller, client_id))
   const { order } = query
   return answerPage(context, {
     name: 'client-logouts',
     query: { ...query, client_id },
     scope: within(caller) ?? '',
-    fetch: (after, limit) => context.store.read(q => listLogouts(q, client_id, { order, after, limit })),
-    total: () => context.store.read(q => countLogouts(q, client_id)),
+    fetch: (after, limit) => context.store.read(q => listLogouts(q, client, { order, after, limit })),
+    total: () => context.store.read(q => countLogouts(q, client)),
     keyset: row => [row.created_at, row.jti],
     item: logoutItem,
   })

@@ -1,6 +1,7 @@
 import { and, eq, like, notLike, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
 import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
@@ -200,7 +201,8 @@ export const saveSecret = async (
 export const removeClient = async (tx: Transaction, client_id: string, now: number): Promise<void> => {
   const { clients } = tx.tables
   const [gone] = await tx.delete(clients).where(eq(clients.client_id, client_id)).returning()
-  await beginPurge(tx, 'client', client_id, now, gone && logoutTarget(gone))
+  const organization = gone && (await readOrganization(tx, gone.organization_id))
+  await beginPurge(tx, 'client', client_id, now, organization && logoutTarget(gone, organization.slug))
   tx.changed('clients')
 }
 

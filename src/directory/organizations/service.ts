@@ -288,7 +288,7 @@ export const deleteOrganization = (context: Core, reference: string, by: Changed
     const { id, name, slug } = await getOrganization(tx, by.caller, reference)
     // Only administrators of the default organization can manage the whole instance.
     if (id === DEFAULT_ORGANIZATION) throw conflict('The default organization cannot be deleted.')
-    await removeOrganization(tx, id, context.clock.now())
+    await removeOrganization(tx, { id, slug }, context.clock.now())
     await recordChange(context, tx, by, {
       type: 'organization.deleted',
       target_id: id,

@@ -167,11 +167,15 @@ export const replaceLoginDomains = async (
 /**
  * Removes an organization and its rows in small tables. Rows in large tables are removed later, in batches.
  */
-export const removeOrganization = async (tx: Transaction, id: OrganizationId, now: number): Promise<void> => {
+export const removeOrganization = async (
+  tx: Transaction,
+  organization: Pick<Organization, 'id' | 'slug'>,
+  now: number,
+): Promise<void> => {
   const { organizations } = tx.tables
-  await tx.delete(organizations).where(eq(organizations.id, id))
+  await tx.delete(organizations).where(eq(organizations.id, organization.id))
   tx.changed('organizations')
-  await removeOrganizationParts(tx, id, now)
+  await removeOrganizationParts(tx, organization, now)
 }
 
 const contains = ({ organizations }: Tables, search: string | undefined) =>

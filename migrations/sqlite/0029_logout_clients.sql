@@ -1,0 +1,11 @@
+-- Made from src/storage/tables.ts by `bun run db:generate`.
+DROP INDEX `logouts_waiting`;
+DROP INDEX `logouts_client`;
+ALTER TABLE `logouts` ADD `client_created_at` integer DEFAULT 0 NOT NULL;
+ALTER TABLE `logouts` ADD `slug` text DEFAULT '' NOT NULL;
+CREATE INDEX `logouts_waiting` ON `logouts` (`done_at`,`client_id`,`client_created_at`,`number`);
+CREATE INDEX `logouts_client` ON `logouts` (`client_id`,`client_created_at`,`created_at`,`jti`);
+-- Waiting logouts belong to the client of today if they are younger than it.
+UPDATE `logouts` SET
+  `client_created_at` = coalesce((SELECT `created_at` FROM `clients` c WHERE c.`client_id` = `logouts`.`client_id` AND c.`organization_id` = `logouts`.`organization_id` AND c.`created_at` <= `logouts`.`created_at`), 0),
+  `slug` = coalesce((SELECT `slug` FROM `organizations` WHERE `id` = `logouts`.`organization_id`), '');
