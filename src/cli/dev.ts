@@ -45,9 +45,10 @@ export const dev = async (given: DevOptions): Promise<void> => {
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
   mcp?.serve(started)
   // The signal handlers are installed before the ready line, because a reader of that line may stop the
-  // server at once.
+  // server at once. They stay installed: behind the launcher of npm Ctrl-C reaches the server twice, and
+  // without a handler the second signal would leave the temporary data.
   const stopped = new Promise<void>(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
     options.input?.ended.then(resolve)
   })
   announce(started, options, Math.round(performance.now()), mcp?.url)

@@ -185,9 +185,12 @@ const warnInsecure = (url: string, log: { warn(details: object, text: string): v
     )
 }
 
-/** Resolves at the first SIGTERM or SIGINT. */
+/**
+ * Resolves at the first SIGTERM or SIGINT. Later signals are ignored, because without a handler they would
+ * end the process at once. systemd signals the workers, and their supervisor signals the workers again.
+ */
 export const stopSignal = (): Promise<void> =>
   new Promise(resolve => {
-    process.once('SIGTERM', () => resolve())
-    process.once('SIGINT', () => resolve())
+    process.on('SIGTERM', () => resolve())
+    process.on('SIGINT', () => resolve())
   })

@@ -10,6 +10,7 @@ import { gatehouse, SECRET, serveExecutable, stop } from '#test/support/executab
 import { addUser, PASSWORD } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 import { openSocket } from '#test/support/socket.ts'
+import { until } from '#test/support/until.ts'
 
 // Timeout in ms: each test starts a process, and the machine may be busy.
 setDefaultTimeout(30_000)
@@ -162,6 +163,43 @@ describe('R-14 SIGTERM', () => {
     let took = await stopAmidWork()
     for (let again = 0; again < 2 && took >= 2_000; again++) took = await stopAmidWork()
     expect(took).toBeLessThan(2_000)
+  })
+
+  test('R-14 a second signal, as systemd and a supervisor send it to a worker, cuts no request off', async () => {
+    await using server = await serveExecutable()
+    const socket = await openSocket(server.port)
+    let answer = ''
+    const closed = new Promise(resolve => socket.on('close', resolve))
+    socket.on('data', chunk => {
+      answer += chunk
+    })
+    const body = 'grant_type=client_credentials'
+    const head = [
+      'POST /oauth/token HTTP/1.1',
+      'Host: x',
+      'Connection: close',
+      'Content-Type: application/x-www-form-urlencoded',
+      `Content-Length: ${body.length}`,
+      'Expect: 100-continue',
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n`)
+    await until(() => answer.includes('100 Continue'))
+    server.signal('SIGTERM')
+    await until(() =>
+      openSocket(server.port).then(
+        other => {
+          other.destroy()
+          return false
+        },
+        () => true,
+      ),
+    )
+    server.signal('SIGTERM')
+    socket.write(body)
+    await closed
+    expect(answer).toContain('HTTP/1.1 400 Bad Request')
+    expect(await server.exited).toBe(0)
+    expect(server.output()).toContain('"event":"stopped"')
   })
 
   test('R-14 after SIGKILL the next start opens the data directory', async () => {

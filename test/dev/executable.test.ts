@@ -40,6 +40,19 @@ describe('dev 1: gatehouse dev', () => {
     expect(existsSync(ready.data_dir)).toBe(false)
   })
 
+  test('RUN-18 leaves nothing behind either when the signal comes several times', async () => {
+    const server = await startDev()
+    let isOver = false
+    void server.exited.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      server.kill('SIGTERM')
+      await Bun.sleep(0)
+    }
+    expect([await server.exited, existsSync(server.ready.data_dir)]).toEqual([0, false])
+  })
+
   test('on a terminal it prints issuer, clients, users, and a curl line that works as printed', async () => {
     await using server = await startDev([], { terminal: true })
     const text = server.output()
