@@ -39,6 +39,8 @@ export interface WorkerRole {
 interface WorkerOptions extends WorkerRole {
   log: Logger
   port: number
+  /** Number of workers. A worker does not read it from the settings file, which may have changed. */
+  workers: number
   /** Settings file. */
   file: string | undefined
   /** Returns the metrics of all workers. */
@@ -71,6 +73,7 @@ const spawnWorker = ({
   isFirst,
   upgrades,
   port,
+  workers,
   file,
   allMetrics,
 }: WorkerOptions): WorkerProcess => {
@@ -84,7 +87,12 @@ const spawnWorker = ({
       ...(file ? ['--config', file] : []),
     ],
     {
-      env: { ...process.env, GATEHOUSE_PORT: String(port), NOTIFY_SOCKET: undefined },
+      env: {
+        ...process.env,
+        GATEHOUSE_PORT: String(port),
+        GATEHOUSE_WORKERS: String(workers),
+        NOTIFY_SOCKET: undefined,
+      },
       stdio: ['ignore', 'inherit', 'inherit'],
       ipc: (message: FromWorker) => {
         if (message.type === 'ready') ready.resolve(message.ready)

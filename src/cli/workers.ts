@@ -30,10 +30,11 @@ const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
 export const superviseWorkers = async (config: Config, file: string | undefined): Promise<void> => {
   if (process.platform !== 'linux')
     throw new ConfigError('workers: more than 1 needs Linux, whose kernel shares a port among processes.')
+  const { workers } = config
   const { log, flush, close } = await openLog(config.log_level, true)
   const port = freePort(config)
   const pool = openPool(log, role =>
-    startWorker({ ...role, log, port, file, allMetrics: () => pool.metrics() }),
+    startWorker({ ...role, log, port, workers, file, allMetrics: () => pool.metrics() }),
   )
   const remember = ({ url, version }: ReadyWorker) => rememberStart({ ...config, url }, port, version)
   const stopped = stopSignal()
@@ -52,7 +53,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
       // The reason has already been printed, by the worker or by `startWorker`.
       process.exit(await first.exited)
     }
-    await Promise.allSettled(Array.from({ length: config.workers - 1 }, (_, i) => pool.start(i + 2).ready))
+    await Promise.allSettled(Array.from({ length: workers - 1 }, (_, i) => pool.start(i + 2).ready))
     return ready
   }
   const ready = await Promise.race([startAll(), stopped])

@@ -94,20 +94,22 @@ testOnPostgres(
   async () => {
     const { url, drop } = await temporaryPostgres(true)
     const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'settings.yaml')
-    writeFileSync(file, 'mail_from: a@example.com\n')
+    writeFileSync(file, 'workers: 2\n')
     const server = await serveExecutable({
       GATEHOUSE_DATABASE_URL: url,
-      GATEHOUSE_WORKERS: '2',
       GATEHOUSE_CONFIG: file,
     })
     const before = await workersOf(server)
     const statuses = askOften(server.url)
+    // The number of workers is that of the start.
+    writeFileSync(file, 'workers: 1\n')
     server.signal('SIGHUP')
     await until(() => server.output().includes('all workers were replaced'))
     expect(await statuses()).toEqual([200])
     expect(before.filter(isAlive)).toEqual([])
 
     const replaced = await workersOf(server)
+    expect(replaced).toHaveLength(2)
     writeFileSync(file, 'no_such_setting: 1\n')
     server.signal('SIGHUP')
     await until(() => server.output().includes('the old ones stay'))
@@ -265,6 +267,7 @@ test('a worker whose program cannot be run has ended with 1, and the log says wh
     isFirst: true,
     upgrades: true,
     port: 0,
+    workers: 2,
     file: undefined,
     allMetrics: async () => '',
   })
