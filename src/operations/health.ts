@@ -1,4 +1,4 @@
-import { readFileSync, statfsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { latestEvent } from '#src/audit/store.ts'
@@ -93,7 +93,8 @@ const database: Check = ({ now, withStore }) =>
       : ok('the database opens with this master key')
   })
 
-const disk: Check = ({ config: { data_dir } }) => {
+const disk: Check = ({ config: { data_dir, database_url } }) => {
+  if (database_url && !existsSync(data_dir)) return skip('the free space: there is no data directory')
   // SQLite's log can take 64 MiB, and a backup takes as much space as the database.
   const { bavail, bsize } = statfsSync(data_dir)
   const free = (bavail * bsize) / GB

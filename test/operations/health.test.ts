@@ -134,6 +134,18 @@ test('RUN-38 the limit of open files is not checked where the system does not sh
   }
 })
 
+test('RUN-38 a server on PostgreSQL needs no data directory', async () => {
+  const data_dir = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'missing')
+  const diskOf = async (config: object) =>
+    findingOf((await (await startApp({ data_dir, ...config })).admin('GET', '/health')).body, 'disk')
+  expect(await diskOf({ database_url: 'postgres://127.0.0.1/x' })).toEqual({
+    name: 'disk',
+    state: 'skip',
+    text: 'the free space: there is no data directory',
+  })
+  expect(await diskOf({})).toMatchObject({ state: 'fail', text: `${data_dir} cannot be read (ENOENT)` })
+})
+
 test('RUN-38 administrators of a tenant learn nothing about the server', async () => {
   const app = await startApp()
   const { id } = await addOrganization(app, 'acme')
