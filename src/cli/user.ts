@@ -4,7 +4,7 @@ import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/s
 import { AppError } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { silentLog } from '#src/lib/log.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isPlain } from '#src/lib/text.ts'
 import { LINK_LIFETIME } from '#src/mail/outbox.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
@@ -108,8 +108,20 @@ export const printLink = (link: string, whom: string): void => {
 }
 
 /**
+ * Refuses a password with control keys, because no login page accepts them. The whole line is read before, so
+ * that its rest is not left to the shell.
+ */
+const requirePlain = (text: string): string => {
+  if (isPlain(text)) return text
+  throw new Error('the terminal sent a control key, such as an arrow, in the password; nothing was changed')
+}
+
+/**
  * Reads a password as one line of standard input, because an argument would be visible in the list of
- * processes. A terminal gets a prompt and does not show what is typed.
+ * processes. A terminal gets a prompt and does not show what is typed. Its keys work as in a shell: Backspace
+ * removes a character, Ctrl-U the line, Ctrl-D ends the line.
+ *
+ * @throws Error when the line contains another control key
  */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process
@@ -122,9 +134,11 @@ export const readPassword = async (): Promise<string> => {
   try {
     for await (const chunk of stdin)
       for (const key of String(chunk)) {
-        if (key === '\r' || key === '\n') return text
+        if ('\r\n\u0004'.includes(key)) return requirePlain(text)
         if (key === '\u0003') throw new Error('stopped')
-        text = key === '\u007f' || key === '\b' ? text.slice(0, -1) : text + key
+        if (key === '\u0015') text = ''
+        // A character such as an emoji has two units.
+        else text = '\b\u007f'.includes(key) ? text.replace(/.$/su, '') : text + key
       }
     return text
   } finally {

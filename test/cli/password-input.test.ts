@@ -32,4 +32,20 @@ describe('a password on standard input', () => {
       [true, false],
     ])
   })
+
+  test('at a terminal Backspace removes a character, Ctrl-U the line, and Ctrl-D ends it', async () => {
+    const typed = async (keys: string) => {
+      inputOf([Buffer.from(keys)], { isTTY: true, setRawMode: () => {} })
+      return readPassword()
+    }
+    const write = spyOn(process.stderr, 'write').mockImplementation(() => true)
+    try {
+      expect(await typed('horse-🐎\u007f7\b8\r')).toBe('horse-8')
+      expect(await typed('wrong\u0015Correct-horse-7\u0004rest\r')).toBe('Correct-horse-7')
+      for (const key of ['\u001b[D', '\u0001', '\0'])
+        await expect(typed(`horse${key}\r`)).rejects.toThrow('the terminal sent a control key')
+    } finally {
+      write.mockRestore()
+    }
+  })
 })
