@@ -49,8 +49,8 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
   Boolean(database_url) || existsSync(join(data_dir, 'gatehouse.db'))
 
 /**
- * Loads the settings for a command that may run while a server runs. When the settings name no port, the port
- * of the last `serve` on the data directory is used. When they name neither port nor URL, the URL of that
+ * Loads the settings for a command that may run while a server runs. When the settings name no port, or port
+ * 0, the port of the last `serve` on the data directory is used. When they also name no URL, the URL of that
  * `serve` is used too. A command thus reaches the server without the environment variables of the server.
  *
  * @throws ConfigError for invalid settings
@@ -62,7 +62,7 @@ export const loadServerConfig = (options: {
   const loaded = loadConfig(process.env, options.config)
   const config = { ...loaded.config, ...(options.dataDir !== undefined && { data_dir: options.dataDir }) }
   const { url, port } = loaded.sources
-  const last = port === 'default' ? readLastStart(config.data_dir) : undefined
+  const last = port === 'default' || config.port === 0 ? readLastStart(config.data_dir) : undefined
   return {
     ...loaded,
     config: { ...config, ...(last && url === 'default' && { url: last.url }) },

@@ -57,7 +57,9 @@ describe('commands beside a running server', () => {
 
   test('healthcheck reports by its exit code', async () => {
     await using server = await serveExecutable()
-    expect((await gatehouse(['healthcheck'], { GATEHOUSE_PORT: String(server.port) })).code).toBe(0)
+    const own = { GATEHOUSE_DATA_DIR: server.data_dir }
+    for (const port of ['0', String(server.port)])
+      expect((await gatehouse(['healthcheck'], { ...own, GATEHOUSE_PORT: port })).code).toBe(0)
     await stop(server)
     expect((await gatehouse(['healthcheck'], { GATEHOUSE_PORT: String(server.port) })).code).toBe(1)
   })

@@ -101,6 +101,7 @@ test('links use the address of the first start unless one is set', async () => {
   const origin = async (env: Record<string, string>) =>
     new URL((await gatehouse(['user', 'link'], { ...own, ...env })).stdout).origin
   expect(await origin({})).toBe(fresh.url)
+  expect(await origin({ GATEHOUSE_PORT: '0' })).toBe(fresh.url)
   expect(await origin({ GATEHOUSE_PORT: '9090' })).toBe('http://localhost:9090')
   expect(await origin({ GATEHOUSE_URL: 'https://id.example.com' })).toBe('https://id.example.com')
 }, 30_000)
