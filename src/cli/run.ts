@@ -15,11 +15,21 @@ const shownByTerminal = (text: string): string =>
   text.replace(/[\p{Cc}--[\t\n]]/gv, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**
+ * Lets no request to this machine go to the proxy of HTTP_PROXY, which would get its tokens and could answer
+ * for a server that is stopped. `fetch` reads `NO_PROXY` only if `no_proxy` is empty.
+ */
+const reachLoopbackDirectly = (): void => {
+  const { no_proxy, NO_PROXY } = process.env
+  process.env.no_proxy = [no_proxy || NO_PROXY, 'localhost,127.0.0.1,[::1]'].filter(Boolean).join()
+}
+
+/**
  * Runs a command. Returns one of the exit codes that `gatehouse help` lists. For `exec` it returns the exit
  * code of the command that `exec` has run.
  */
 export const run = async (args: string[]): Promise<number> => {
   setTimeout(() => Bun.unsafe.setJITPolicy(1), START).unref()
+  reachLoopbackDirectly()
   const call = directCall(args) ?? (await import('./program.ts')).parsedCall(args)
   try {
     return (await call.run()) ?? Number(process.exitCode ?? 0)

@@ -65,6 +65,18 @@ describe('commands beside a running server', () => {
   })
 })
 
+test('a proxy of the environment gets no request to this machine', async () => {
+  const asked: string[] = []
+  using proxy = Bun.serve({ port: 0, fetch: ({ url }) => Response.json({ asked: asked.push(url) }) })
+  await using server = await serveExecutable()
+  const env = { HTTP_PROXY: proxy.url.href, NO_PROXY: 'id.example.com', GATEHOUSE_DATA_DIR: server.data_dir }
+  expect(await gatehouse(['healthcheck'], env)).toMatchObject({ code: 0 })
+  expect((await gatehouse(['doctor'], env)).stdout).toContain(`ok    address   ${server.url} answers`)
+  await stop(server)
+  expect(await gatehouse(['healthcheck'], { ...env, no_proxy: 'id.example.com' })).toMatchObject({ code: 1 })
+  expect(asked).toEqual([])
+})
+
 test('healthcheck asks for /readyz, whether or not the url ends with a slash', async () => {
   await using server = Bun.serve({ port: 0, fetch: () => new Response(null, { status: 503 }) })
   const origin = `http://localhost:${server.port}`
