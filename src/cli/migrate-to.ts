@@ -4,7 +4,7 @@ import { loadConfig } from '#src/config.ts'
 import { databaseUrl } from '#src/lib/setting-values.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
-import { verify } from '#src/storage/sqlite/backup.ts'
+import { requireUnused, verify } from '#src/storage/sqlite/backup.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { toFile, toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireDatabase } from './instance.ts'
@@ -41,6 +41,7 @@ export const migrateTo = async (to: string, options: { config?: string }): Promi
     }
     const file = requireDatabase(config)
     stage('reading the database')
+    requireUnused(file)
     verify(file)
     const rows = await toPostgres(file, to, { replace: false, onProgress: stage })
     print(`${sum(rows)} rows copied and verified. ${file} stays as it is.`)

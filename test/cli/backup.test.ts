@@ -87,6 +87,23 @@ describe('backup and restore', () => {
     expect(names).not.toContain('later')
   }, 30_000)
 
+  test('while a command has the database open, nothing is restored', async () => {
+    const data_dir = await stopped()
+    const file = path('backup.db')
+    await run(data_dir, 'backup', file)
+    const before = statSync(join(data_dir, 'gatehouse.db')).ino
+    const command = await openStore({ data_dir })
+    expect(await run(data_dir, 'restore', file, '--force')).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('gatehouse.db is in use by a Gatehouse command'),
+    })
+    expect(readdirSync(data_dir).filter(name => name.includes('partial'))).toEqual([])
+    expect(statSync(join(data_dir, 'gatehouse.db')).ino).toBe(before)
+    await command.close()
+    expect((await run(data_dir, 'restore', file, '--force')).code).toBe(0)
+    expect((await run(data_dir, 'check')).code).toBe(0)
+  }, 30_000)
+
   test('R-06 an incomplete or foreign backup is refused, and the database stays', async () => {
     const data_dir = await stopped()
     const good = path('good.db')

@@ -5,6 +5,7 @@ import { afterAll, expect } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openStore } from '#src/storage/open.ts'
 import { addRole, gatehouse, roleNames, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -28,6 +29,12 @@ testOnPostgres(
       stderr: expect.stringContaining('in use by another Gatehouse server'),
     })
     await stop(first)
+    const command = await openStore({ data_dir })
+    expect(await run({}, 'migrate-to', url)).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('in use by a Gatehouse command'),
+    })
+    await command.close()
     const moved = await run({}, 'migrate-to', url)
     expect(moved).toMatchObject({ code: 0, stderr: '' })
     expect(moved.stdout).toContain('rows copied and verified')

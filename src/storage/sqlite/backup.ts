@@ -168,14 +168,27 @@ const requireBackup = (path: string): void => {
 }
 
 /**
- * Moves all commits from the log into the database file. The log can then be removed before a backup replaces
- * the file. Failures are ignored, because the backup replaces even a damaged database.
+ * Moves all commits from the log into the database file, so that the log can be removed. A command that has
+ * the database open would later write into the old file. Other failures are ignored, because a backup
+ * replaces even a damaged database.
+ *
+ * @throws StorageError while another process has the database open
  */
-const checkpointFully = (path: string): void => {
+export const requireUnused = (path: string): void => {
   try {
     using db = openUntrusted(path, { readwrite: true })
+    db.run('PRAGMA busy_timeout = 5000')
+    db.run('PRAGMA locking_mode = EXCLUSIVE')
+    db.run('BEGIN EXCLUSIVE')
+    db.run('COMMIT')
     db.run('PRAGMA wal_checkpoint(TRUNCATE)')
-  } catch {}
+  } catch (error) {
+    if (isBusy(error))
+      throw new StorageError(
+        `${path} is in use by a Gatehouse command. Wait until the command has ended.`,
+        75,
+      )
+  }
 }
 
 /**
@@ -215,7 +228,7 @@ export const withBackup = async <T>(
  * copy and throws to refuse it. The caller must hold the instance lock.
  *
  * @throws StorageError when `source` is not a usable backup, when `accept` refuses the copy, or when `target`
- *   cannot be replaced
+ *   is in use or cannot be replaced
  */
 export const restoreBackup = async (
   source: string,
@@ -229,7 +242,7 @@ export const restoreBackup = async (
   const replace = async (copied: Copied): Promise<Copied> => {
     await accept(partial)
     sync(partial)
-    if (existsSync(target)) checkpointFully(target)
+    if (existsSync(target)) requireUnused(target)
     for (const suffix of ['-journal', '-wal', '-shm']) rmSync(target + suffix, { force: true })
     renameSync(partial, target)
     sync(dirname(target))
