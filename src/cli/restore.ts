@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '#src/config.ts'
-import { requireNoLog } from '#src/storage/data-dir.ts'
+import { followed, requireNoLog } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { restoreBackup as restoreFile, withBackup } from '#src/storage/sqlite/backup.ts'
@@ -42,7 +42,7 @@ const intoFile = async (config: Config, file: string, force: boolean): Promise<s
   const database = join(config.data_dir, DATABASE_FILE)
   if (existsSync(database) && !force) throw new StorageError(`${database}: exists; --force replaces it.`, 1)
   if (!force) requireNoLog(database)
-  const { bytes, rows } = await restoreFile(file, database, path => requireKey(config, path), stage)
+  const { bytes, rows } = await restoreFile(file, followed(database), path => requireKey(config, path), stage)
   return `${database}: ${sum(rows)} rows, ${size(bytes)}, restored from ${file}.`
 }
 

@@ -9,6 +9,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  realpathSync,
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
@@ -67,16 +68,25 @@ export const giveToOwner = (path: string): void => {
 }
 
 /**
- * Creates a file that only its owner can read (mode 0600), if the file is missing. If root runs the process,
- * only links that root has made are followed, because other links in the data directory can lead to any file.
+ * True unless root runs the process and another user has made the link at `path`, which can lead to any file.
+ */
+const mayFollow = (path: string): boolean =>
+  process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0
+
+/** Returns the path of the file to which a link leads. A link that may not be followed stands for itself. */
+export const followed = (path: string): string =>
+  existsSync(path) && mayFollow(path) ? realpathSync(path) : path
+
+/**
+ * Creates a file that only its owner can read (mode 0600), if the file is missing. Root follows no link of
+ * another user.
  *
  * @throws StorageError when the file cannot be written
  */
 export const touch = (path: string): void => {
   try {
     const isNew = !existsSync(path)
-    const mayFollow = process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0
-    const flags = constants.O_WRONLY | constants.O_CREAT | (mayFollow ? 0 : constants.O_NOFOLLOW)
+    const flags = constants.O_WRONLY | constants.O_CREAT | (mayFollow(path) ? 0 : constants.O_NOFOLLOW)
     closeSync(openSync(path, flags, 0o600))
     if (isNew) giveToOwner(path)
   } catch (error) {

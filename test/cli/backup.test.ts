@@ -3,11 +3,14 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import {
   copyFileSync,
   existsSync,
+  lstatSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -101,6 +104,20 @@ describe('backup and restore', () => {
     expect(statSync(join(data_dir, 'gatehouse.db')).ino).toBe(before)
     await command.close()
     expect((await run(data_dir, 'restore', file, '--force')).code).toBe(0)
+    expect((await run(data_dir, 'check')).code).toBe(0)
+  }, 30_000)
+
+  test('a restore replaces the file to which the database is a link, and keeps the link', async () => {
+    const data_dir = await stopped()
+    const file = path('backup.db')
+    await run(data_dir, 'backup', file)
+    const database = join(data_dir, 'gatehouse.db')
+    const moved = join(mkdtempSync(join(folder, 'volume-')), 'moved.db')
+    renameSync(database, moved)
+    symlinkSync(moved, database)
+    const before = statSync(moved).ino
+    expect(await run(data_dir, 'restore', file, '--force')).toMatchObject({ code: 0, stderr: '' })
+    expect([lstatSync(database).isSymbolicLink(), statSync(moved).ino === before]).toEqual([true, false])
     expect((await run(data_dir, 'check')).code).toBe(0)
   }, 30_000)
 
