@@ -35,7 +35,10 @@ const run = async (
   env: Record<string, string | undefined>,
 ): Promise<number> => {
   const child = spawn([program, ...args], env)
-  const forward = (signal: NodeJS.Signals) => child.kill(signal)
+  // The terminal sends Ctrl-C to the command too. Test runners take a second SIGINT as an order to abort.
+  const forward = (signal: NodeJS.Signals) => {
+    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+  }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, forward)
   await child.exited
   const signals: Record<string, number> = constants.signals

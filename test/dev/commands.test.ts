@@ -6,6 +6,7 @@ import type { Json } from '#test/support/app.ts'
 import { startDev } from '#test/support/development.ts'
 import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
 import { claimsOf, headerOf } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 import { createVerifier } from './sdk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
@@ -260,6 +261,27 @@ describe('dev 3: gatehouse exec', () => {
       expect(names).toBe(`of-${slug} ${slug}-secret ${id}`)
       expect(claimsOf(token)).toMatchObject({ sub: `of-${slug}`, org_id: id.slice('org_'.length) })
     }
+  })
+
+  test('Ctrl-C at a terminal reaches the command once', async () => {
+    let shown = ''
+    const script = `trap 'echo stopped $n; exit' TERM; n=0; trap 'n=$((n+1)); echo interrupted' INT
+      echo started; while :; do sleep 0.01; done`
+    const child = Bun.spawn([EXECUTABLE, 'exec', '--', 'sh', '-c', script], {
+      env: { PATH: process.env.PATH ?? '' },
+      terminal: {
+        data: (_terminal, bytes) => {
+          shown += new TextDecoder().decode(bytes)
+        },
+      },
+    })
+    await until(() => shown.includes('started'))
+    child.terminal?.write('\u0003')
+    await until(() => shown.includes('interrupted'))
+    // A forwarded SIGINT would arrive before this signal.
+    child.kill('SIGTERM')
+    await child.exited
+    expect(shown).toContain('stopped 1')
   })
 
   test('a refused seed runs nothing', async () => {
