@@ -123,8 +123,8 @@ const subjectOf = async (
   const { store } = core
   const home = await store.read(q => readOrganizationBySlug(q, slug))
   if (!home) throw new ConfigError(`--organization: no organization has the slug ${slug}.`)
-  const user = await store.read(q =>
-    name.startsWith('usr_') ? findUser(q, home.id, name) : findUserForLogin(q, home.id, name),
+  const user = await store.read(
+    async q => (await findUser(q, home.id, name)) ?? findUserForLogin(q, home.id, name),
   )
   if (!user?.enabled)
     throw new ConfigError(

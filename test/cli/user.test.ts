@@ -6,6 +6,7 @@ import { openBrowser } from '#test/support/browser.ts'
 import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
 import { signIn } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
+import { claimsOf } from '#test/support/tokens.ts'
 
 let server: Running & AsyncDisposable
 let env: Record<string, string>
@@ -111,6 +112,8 @@ test('a user name may start like an id', async () => {
   expect((await user(['unlock', 'usr_odd'])).stdout).toBe(
     'the counts of failed attempts of usr_odd are deleted; a blocked network stays blocked\n',
   )
+  const token = await gatehouse(['token', '--user', 'usr_odd', '--client', 'gatehouse-admin'], env)
+  expect(claimsOf(token.stdout).sub).toBe((await find('usr_odd')).id.slice('usr_'.length))
 }, 30_000)
 
 test('in a directory without an instance they fail, and create none', async () => {
