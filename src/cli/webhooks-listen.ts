@@ -12,6 +12,7 @@ import { newWebhookSecret, secretOfText, secretText, signMessage } from '#src/we
 import { developmentServer, withDevelopment } from './development-server.ts'
 import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
+import { print, write } from './print.ts'
 
 /** Options of `gatehouse webhooks listen`. */
 interface Options {
@@ -157,8 +158,9 @@ const secretOf = ({ secret }: Options): Buffer => {
 }
 
 /**
- * Forwards new events to a URL until the process is stopped. Prints a line for each event. A failed delivery
- * is not repeated, because the developer sees the failure and can cause the event again.
+ * Forwards new events to a URL until the process is stopped, or the reader of its output ends. Prints a line
+ * for each event. A failed delivery is not repeated, because the developer sees the failure and can cause the
+ * event again.
  *
  * @throws ConfigError for wrong options
  */
@@ -173,16 +175,16 @@ export const webhooksListen = async (options: Options): Promise<void> => {
   const source = options.url
     ? await remoteSource(options.url.replace(/\/$/, ''), options.client)
     : await localSource(options)
-  console.log(`Events of ${source.name} go to ${forward.href}\nSecret: ${secretText('v1', secret)}`)
+  print(`Events of ${source.name} go to ${forward.href}\nSecret: ${secretText('v1', secret)}`)
   for (;;) {
     const events = await source.next().catch(error => {
       console.error(`gatehouse: ${(error as Error).message}`)
       return []
     })
-    for (const event of events.filter(({ type }) => patterns.some(each => fitsPattern(each, type))))
-      console.log(
-        `${event.timestamp} ${event.type} ${event.id}: ${await forwardTo(forward.href, secret, event)}`,
-      )
+    for (const event of events.filter(({ type }) => patterns.some(each => fitsPattern(each, type)))) {
+      const status = await forwardTo(forward.href, secret, event)
+      if (!write(`${event.timestamp} ${event.type} ${event.id}: ${status}\n`)) return
+    }
     await Bun.sleep(POLL)
   }
 }

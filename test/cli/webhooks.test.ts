@@ -125,6 +125,23 @@ test('RUN-35 webhooks listen loses no event when another server fails between tw
   await issuer.stop(true)
 })
 
+test('RUN-35 webhooks listen ends when the reader of its output, such as head, has ended', async () => {
+  await using server = await serveExecutable()
+  const receiver = startReceiver()
+  const child = Bun.spawn([EXECUTABLE, 'webhooks', 'listen', '--forward', receiver.url], {
+    env: { PATH: process.env.PATH ?? '', GATEHOUSE_DATA_DIR: server.data_dir },
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const reader = child.stdout.getReader()
+  await reader.read()
+  await reader.cancel()
+  await addRole(server, 'one')
+  expect(await child.exited).toBe(0)
+  expect(receiver.received).toHaveLength(1)
+  receiver.stop()
+})
+
 test.each([
   [['--forward', 'file:///x'], '--forward: must be an http or https URL'],
   [['--forward', 'http://localhost:1/', '--secret', 'x'], '--secret: must be whsec_'],
