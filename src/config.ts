@@ -241,7 +241,9 @@ const fromFile = (path: string): Map<Name, RawValue> => {
  * @throws ConfigError for the first mistake. The message for a wrong value names the setting, the allowed
  * values and the source. The message quotes the value, but never the value of a secret.
  */
-export const loadConfig = (env: Environment, file = env.GATEHOUSE_CONFIG): LoadedConfig => {
+export const loadConfig = (env: Environment, named?: string): LoadedConfig => {
+  if (named === '') throw new ConfigError('--config: the name of the file is empty.')
+  const file = named ?? env.GATEHOUSE_CONFIG
   const warnings: string[] = []
   // Later entries win, so the environment wins over the file.
   const given = new Map([...(file ? fromFile(file) : []), ...fromEnvironment(env, warnings)])

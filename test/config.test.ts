@@ -52,7 +52,10 @@ test('the environment takes precedence over the file, in YAML and in JSON', () =
   expect(sources.port).toBe('environment')
   expect(config.trusted_proxies).toEqual(['10.0.0.0/8', '::1'])
   expect(sources.trusted_proxies).toBe(`${yaml}:3`)
-  expect(loadConfig({ GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }).config.port).toBe(9002)
+  const json = { GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }
+  expect(loadConfig(json).config.port).toBe(9002)
+  // The name is a variable of a script that is not set.
+  expect(() => loadConfig(json, '')).toThrow(new ConfigError('--config: the name of the file is empty.'))
 })
 
 test('H-15 outbound_allow is host and port for the default organization or a tenant; the default port is 443', () => {
