@@ -50,6 +50,7 @@ test('proxies forward the client address, and keep the metrics private', () => {
       expect.stringMatching(/GATEHOUSE_TRUSTED_PROXIES=127\.0\.0\.1 {2}GATEHOUSE_HOST=127\.0\.0\.1/),
     ])
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
+  expect(text('nginx.conf')).toContain('keepalive_timeout 25s;')
   const { services } = parse(text('traefik.yaml')).http
   expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
