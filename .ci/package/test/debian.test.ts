@@ -3,7 +3,16 @@
  * machine.
  */
 import { beforeAll, expect, test } from 'bun:test'
-import { appendFileSync, copyFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { version } from '../../../package.json'
@@ -96,6 +105,22 @@ test('dpkg installs the package and creates its user, and a person signs in', as
   await next.stop()
   expect(readFileSync(settings(), 'utf8')).toEndWith('log_level: warn\n')
   expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${debianVersion(version)}+next`)
+}, 300_000)
+
+test('an upgrade keeps the owner of the settings, and their removal', async () => {
+  const upgrade = async (as: string) => {
+    copyFileSync(await repacked(`${debianVersion(version)}+${as}`), join(root, 'gatehouse.deb'))
+    return dpkg('-i', '/gatehouse.deb')
+  }
+  const { uid, gid } = statSync(data())
+  chownSync(settings(), uid, gid)
+  expect(await upgrade('owner')).toMatchObject({ code: 0 })
+  expect(statSync(settings())).toMatchObject({ uid, gid })
+  const kept = readFileSync(settings())
+  rmSync(settings())
+  expect(await upgrade('removed')).toMatchObject({ code: 0 })
+  expect(existsSync(settings())).toBe(false)
+  writeFileSync(settings(), kept)
 }, 300_000)
 
 test('removal keeps settings and data, a purge keeps the data', async () => {
