@@ -83,3 +83,24 @@ test('PEO-46 is not sent when its maker was dismissed or may no longer give what
   await app.admin('DELETE', `/users/${maker.id}?confirm=maker`)
   await expectRefused(body.id, reason)
 })
+
+test('PEO-04, PEO-46 stays without effect when the client that made it is registered again', async () => {
+  const bot = {
+    client_id: 'bot',
+    name: 'Bot',
+    type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: ['admin'],
+  }
+  const { client_secret } = await create(app, '/clients', bot)
+  const token = await app.tokenOf('bot', client_secret)
+  const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['admin'] }, token)
+  const open = async () => (await openBrowser(app).get(body.invitation_url)).status
+  expect(await open()).toBe(200)
+  await app.admin('DELETE', '/clients/bot')
+  expect(await open()).toBe(410)
+  app.clock.advance(1000)
+  await create(app, '/clients', bot)
+  expect(await open()).toBe(410)
+  await expectRefused(body.id, 'the user or client that made it may no longer grant what it gives')
+})

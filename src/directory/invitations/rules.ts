@@ -56,7 +56,7 @@ export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Cal
   if (!created_by) return serverActor.caller
   const maker = await (created_by.kind === 'user'
     ? invitingUser(q, created_by.id)
-    : invitingClient(q, created_by.id))
+    : invitingClient(q, created_by.id, invitation))
   const isAllowed =
     maker?.permissions.has('users:create') &&
     (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
@@ -84,11 +84,11 @@ const invitingUser = async (q: Queries, id: string): Promise<Maker | undefined> 
   return { email, organization_id, permissions: permissionsOf(await effectiveRoles(q, user.id)) }
 }
 
-const invitingClient = async (q: Queries, id: string): Promise<Maker | undefined> => {
+const invitingClient = async (q: Queries, id: string, invitation: Invitation): Promise<Maker | undefined> => {
   const client = await readClient(q, id)
-  return (
-    client && { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
-  )
+  // A client that is younger than the invitation has the id of a deleted client, which made the invitation.
+  if (!client || client.created_at > invitation.created_at) return undefined
+  return { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
 }
 
 /**
