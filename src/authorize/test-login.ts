@@ -176,8 +176,9 @@ const testLogin = async (
     const isOpenId = scopes.includes('openid')
     const shown = asShown(organization, user).attributes
     const names = new Set(Object.keys(user.attributes).filter(name => !Object.hasOwn(shown, name)))
-    const mapping = { ...mappingOfApi(api, scopes), ...client.claims }
-    const unseen = new Set(hiddenClaims(names, mapping))
+    // A rule of the client that gives no value does not hide the value of the API's rule for the same claim.
+    const mappings = [mappingOfApi(api, scopes), client.claims]
+    const unseen = new Set(mappings.flatMap(mapping => hiddenClaims(names, mapping)))
     const hidden = new Set<string>()
     const visible = (claims: Claims): Claims =>
       Object.fromEntries(

@@ -171,3 +171,26 @@ test('TST-03 names the claims whose values administrators do not see', async () 
     Array(3).fill(['ada', 'red', false, false]),
   )
 })
+
+test("TST-03 a rule of the client that gives no value does not uncover the API's hidden value", async () => {
+  const claims = {
+    desk: { from: 'user.attributes.team', scope: 'never' },
+    level: 'user.attributes.phone_number',
+  }
+  await app.admin('PUT', '/clients/shop', { claims })
+  await app.context.store.write(async tx => {
+    await tx.update(tx.tables.users).set({ attributes: { team: 'red', rank: 7 } })
+    const { apis } = tx.tables
+    const [api] = await tx.select().from(apis)
+    const scopes = api?.scopes.map(scope => ({
+      ...scope,
+      claims: { desk: 'user.attributes.rank', level: 'user.attributes.rank' },
+    }))
+    await tx.update(apis).set({ scopes })
+    tx.changed('apis')
+  })
+  const { body } = await ask({ scope: 'openid orders.read', resource: API })
+  expect(body.hidden).toEqual(['desk', 'level'])
+  const { desk, level } = body.access_token.claims
+  expect([desk, level]).toEqual([undefined, undefined])
+})
