@@ -107,20 +107,32 @@ export const changedFields = (shown: object, change: object): string[] =>
     .filter(([name, value]) => value !== undefined && !Bun.deepEquals(value, Reflect.get(shown, name)))
     .map(([name]) => name)
 
+const change = (kind: string, before: readonly string[], after: readonly string[]) => {
+  const added = after.filter(name => !before.includes(name))
+  const removed = before.filter(name => !after.includes(name))
+  return {
+    ...(added.length > 0 && { [`${kind}_added`]: added }),
+    ...(removed.length > 0 && { [`${kind}_removed`]: removed }),
+  }
+}
+
 /**
  * Returns the roles that a change adds and removes, as metadata of its event. The result is empty if no role
  * was added or removed. Without this metadata, an auditor could not see who became an administrator.
  */
-export const roleChange = (
+export const roleChange = (before: readonly string[], after: readonly string[]): Record<string, string[]> =>
+  change('roles', before, after)
+
+/**
+ * Does for the scopes of a client what {@link roleChange} does for roles. Omits the scopes that grant no
+ * permission.
+ */
+export const permissionChange = (
   before: readonly string[],
   after: readonly string[],
-): { roles_added?: string[]; roles_removed?: string[] } => {
-  const added = after.filter(name => !before.includes(name))
-  const removed = before.filter(name => !after.includes(name))
-  return {
-    ...(added.length > 0 && { roles_added: added }),
-    ...(removed.length > 0 && { roles_removed: removed }),
-  }
+): Record<string, string[]> => {
+  const granting = (scopes: readonly string[]) => scopes.filter(scope => expand([scope]).size > 0)
+  return change('permissions', granting(before), granting(after))
 }
 
 /**

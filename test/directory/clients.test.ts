@@ -93,7 +93,11 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
   expect(JSON.stringify(stored)).not.toContain(client_secret)
   expect(await app.tokenOf('machine', client_secret)).toBeString()
   expect((await app.events())[0]).toEqual(
-    event('client.created', 'machine', { name: 'Machine', type: 'confidential' }),
+    event('client.created', 'machine', {
+      name: 'Machine',
+      type: 'confidential',
+      permissions_added: ['users:read'],
+    }),
   )
 })
 
@@ -163,10 +167,12 @@ describe('PUT', () => {
     const { client_secret, ...before } = await create(app, '/clients', machine)
     await app.events()
     app.clock.advance(1000)
-    const change = { name: 'Other', scopes: ['users:read'] }
+    const change = { name: 'Other', scopes: ['admin'] }
     const { status, body } = await app.admin('PUT', '/clients/machine', change)
     expect([status, body]).toEqual([200, { ...before, ...change, updated_at: '2026-01-15T12:00:01.000Z' }])
-    expect(await app.events()).toEqual([event('client.updated', 'machine', { fields: ['name', 'scopes'] })])
+    const permissions = { permissions_added: ['admin'], permissions_removed: ['users:read'] }
+    const fields = ['name', 'scopes']
+    expect(await app.events()).toEqual([event('client.updated', 'machine', { fields, ...permissions })])
     expect(await app.tokenOf('machine', client_secret)).toBeString()
   })
 

@@ -1,6 +1,7 @@
+import type { Caller } from '#src/context.ts'
 import { groupsNamed } from '#src/directory/effective-roles-store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
-import type { Detail } from '#src/lib/app-error.ts'
+import { type Detail, forbidden } from '#src/lib/app-error.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { copyOf } from '#src/protocol/oauth/published-documents.ts'
@@ -126,4 +127,30 @@ export const documentProblems = async (
           },
         ],
   )
+}
+
+/**
+ * Refuses the capability `cross_organization` to callers of a tenant. A client with this capability signs in
+ * users of other organizations, and gets data about users of every organization.
+ *
+ * @throws AppError 403
+ */
+export const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void => {
+  if (capabilities.includes('cross_organization') && !caller.instance)
+    throw forbidden(
+      'Only administrators of the default organization may manage clients with cross_organization.',
+    )
+}
+
+/**
+ * Refuses a client_id that may be the URL of a metadata document, unless the caller belongs to the default
+ * organization. A client with such an id replaces the dynamic client with the same id in every organization.
+ *
+ * @throws AppError 403
+ */
+export const mayNameDocument = ({ instance }: Caller, client_id: string): void => {
+  if (client_id.startsWith(DOCUMENT_DYNAMIC) && !instance)
+    throw forbidden(
+      'Only administrators of the default organization may register or change a client whose client_id begins with https://.',
+    )
 }

@@ -4,6 +4,7 @@ import {
   changedFields,
   mayActOn,
   mayGrant,
+  permissionChange,
   readOnlyProblems,
   recordChange,
   requireOrganization,
@@ -16,10 +17,9 @@ import { afterChange, whenTaken } from '#src/directory/store.ts'
 import { numberProblems } from '#src/directory/users/free-attributes.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
-import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { redirectLogouts } from '#src/sessions/logout-store.ts'
 import { releaseSessions } from '#src/sessions/service.ts'
 import { inBatches } from '#src/storage/batches.ts'
@@ -27,7 +27,13 @@ import { endPurge, isPurging } from '#src/storage/purges.ts'
 import { removeRemains } from '#src/storage/remains.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
-import { admissionProblems, documentProblems, shapeProblems } from './rules.ts'
+import {
+  admissionProblems,
+  documentProblems,
+  mayNameDocument,
+  mayReachAcross,
+  shapeProblems,
+} from './rules.ts'
 import { type CreateClient, clientAnswer, type UpdateClient, writable } from './schema.ts'
 import { type Client, insertClient, readClient, removeClient, saveClient, saveSecret } from './store.ts'
 
@@ -40,19 +46,6 @@ export const getClient = async (q: Queries, caller: Caller, client_id: string): 
   const client = await readClient(q, client_id, within(caller))
   if (!client) throw notFound('The client')
   return client
-}
-
-/**
- * Refuses the capability `cross_organization` to callers of a tenant. A client with this capability signs in
- * users of other organizations, and gets data about users of every organization.
- *
- * @throws AppError 403
- */
-const mayReachAcross = (caller: Caller, capabilities: readonly string[]): void => {
-  if (capabilities.includes('cross_organization') && !caller.instance)
-    throw forbidden(
-      'Only administrators of the default organization may manage clients with cross_organization.',
-    )
 }
 
 export const BUILT_IN = 'This client is the console. It is built in and cannot be changed or deleted.'
@@ -71,19 +64,6 @@ const getClientToChange = async (q: Queries, { caller }: ChangedBy, client_id: s
   mayReachAcross(caller, client.capabilities)
   mayNameDocument(caller, client_id)
   return client
-}
-
-/**
- * Refuses a client_id that may be the URL of a metadata document, unless the caller belongs to the default
- * organization. A client with such an id replaces the dynamic client with the same id in every organization.
- *
- * @throws AppError 403
- */
-const mayNameDocument = ({ instance }: Caller, client_id: string): void => {
-  if (client_id.startsWith(DOCUMENT_DYNAMIC) && !instance)
-    throw forbidden(
-      'Only administrators of the default organization may register or change a client whose client_id begins with https://.',
-    )
 }
 
 /**
@@ -159,7 +139,11 @@ export const createClient = async (
       ])
     await insertClient(tx, client).catch(whenTaken('client_id', 'Another client has this client_id.'))
     await insertAssets(tx, taken.assets)
-    await recordClient(context, tx, by, 'client.created', client, { name: client.name, type: client.type })
+    await recordClient(context, tx, by, 'client.created', client, {
+      name: client.name,
+      type: client.type,
+      ...permissionChange([], client.scopes),
+    })
     return client
   })
   await publishKeys(context, client)
@@ -227,7 +211,10 @@ export const updateClient = async (
     await insertAssets(tx, judged.assets)
     if (fields.includes('logo')) await removeUnusedAssets(tx, changed.organization_id)
     if (fields.includes('backchannel_logout_uri')) await redirectLogouts(tx, changed, changed.updated_at)
-    await recordClient(context, tx, by, 'client.updated', client, { fields })
+    await recordClient(context, tx, by, 'client.updated', client, {
+      fields,
+      ...permissionChange(client.scopes, changed.scopes),
+    })
     return changed
   })
   await publishKeys(context, changed)
