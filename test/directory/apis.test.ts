@@ -1,8 +1,11 @@
 import { expect, test } from 'bun:test'
+import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
+import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
+import { parseRegistration } from '#src/protocol/oauth/dynamic-client.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { parseSeed } from '#src/seed/read.ts'
-import { type Json, startApp } from '#test/support/app.ts'
+import { type Json, START, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
 import { hearStatements } from '#test/support/statements.ts'
@@ -12,6 +15,11 @@ await addClient(app, 'shop')
 const acme = await addOrganization(app, 'acme')
 await addClient(app, 'acme-shop', { organization_id: acme.id })
 await addClient(app, 'https://client.example/id')
+const DOCUMENT_CLIENT = 'https://agent.example/client.json'
+const registration = parseRegistration({ redirect_uris: ['https://agent.example/'] }, () => false)
+await app.context.store.write(tx =>
+  insertDynamicClient(tx, asDocumentClient(DOCUMENT_CLIENT, registration, START)),
+)
 await create(app, '/apis', { identifier: 'https://taken.example/', name: 'Taken' })
 const scope = (name: string, role?: string) => ({ name, texts: {}, ...(role && { role }) })
 
@@ -35,6 +43,12 @@ test.each<[string, object, string]>([
   ['the issuer in capitals', { identifier: 'HTTP://LOCALHOST:8080/api' }, 'identifier'],
   ['the issuer with a query', { identifier: 'http://localhost:8080?x' }, 'identifier'],
   ['a client', { identifier: 'https://client.example/id/' }, 'identifier'],
+  [
+    'a client whose document the executable contains',
+    { identifier: 'https://claude.ai/oauth/claude-code-client-metadata/' },
+    'identifier',
+  ],
+  ['a client with a metadata document', { identifier: DOCUMENT_CLIENT }, 'identifier'],
   ['a permission', { scopes: [scope('users:read')] }, 'scopes.0.name'],
   ['admin', { scopes: [scope('admin')] }, 'scopes.0.name'],
   ['openid', { scopes: [scope('openid')] }, 'scopes.0.name'],

@@ -13,11 +13,21 @@ import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
 import { type ApiId, newId, type OrganizationId } from '#src/lib/ids.ts'
+import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { ensureKey } from '#src/tokens/rotation.ts'
 import { apiAnswer, type CreateApi, type UpdateApi, writable } from './schema.ts'
-import { type Api, clientsAmong, countApis, findApiById, insertApi, removeApi, saveApi } from './store.ts'
+import {
+  type Api,
+  clientsAmong,
+  countApis,
+  findApiById,
+  haveClient,
+  insertApi,
+  removeApi,
+  saveApi,
+} from './store.ts'
 
 /**
  * Returns an API of an organization that the caller may act on.
@@ -101,8 +111,9 @@ const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)
   const isOwn = `${hrefOf(identifier)}/`.startsWith(`${hrefOf(config.url)}/`)
-  const named = await clientsAmong(q, [key, `${key}/`])
-  return isOwn || named.size > 0
+  const spellings = [key, `${key}/`]
+  const isClient = spellings.some(id => publishedIds.includes(id)) || (await haveClient(q, spellings))
+  return isOwn || isClient
     ? [
         problem(
           'identifier',

@@ -92,26 +92,25 @@ export const forgetClient = async (
   if (found.length > 0) tx.changed('apis')
 }
 
-/**
- * Returns the ids in `client_ids` that belong to a client of the organization. When no organization is
- * passed, clients of all organizations count.
- */
+/** Returns the ids in `client_ids` that belong to a client of the organization. */
 export const clientsAmong = async (
   q: Queries,
   client_ids: string[],
-  organization_id?: OrganizationId,
+  organization_id: OrganizationId,
 ): Promise<ReadonlySet<string>> => {
   const { clients } = q.tables
   const rows = await q
     .select({ id: clients.client_id })
     .from(clients)
-    .where(
-      and(
-        inArray(clients.client_id, client_ids),
-        organization_id && eq(clients.organization_id, organization_id),
-      ),
-    )
+    .where(and(inArray(clients.client_id, client_ids), eq(clients.organization_id, organization_id)))
   return new Set(rows.map(({ id }) => id))
+}
+
+/** True when a client of any organization, or a dynamic client, has one of these ids. */
+export const haveClient = async (q: Queries, client_ids: string[]): Promise<boolean> => {
+  for (const table of [q.tables.clients, q.tables.dynamic_clients])
+    if ((await q.$count(table, inArray(table.client_id, client_ids))) > 0) return true
+  return false
 }
 
 const matching = ({ apis }: Tables, organization_id: OrganizationId | undefined) =>
