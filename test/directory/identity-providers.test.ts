@@ -209,6 +209,26 @@ test('IDP-02 a PUT changes the given fields, by id or alias, the secret included
   expect(await app.events()).toEqual([])
 })
 
+test('IDP-02 the event of a new preset names each field that the preset changes', async () => {
+  const google = {
+    type: 'oidc',
+    alias: 'goo',
+    name: 'G',
+    preset: 'google',
+    client_id: 'x',
+    client_secret: 'y',
+  }
+  const before = await create(app, PATH, google)
+  await app.events()
+  const change = { preset: 'apple', client_secret: 'z' }
+  const { status, body } = await app.admin('PUT', `${PATH}/goo`, change)
+  expect([status, body.issuer]).toEqual([200, 'https://appleid.apple.com'])
+  const changed = Object.keys(body).filter(name => !Bun.deepEquals(body[name], before[name]))
+  const [{ type, metadata } = {}, ...others] = (await app.events()) as Json[]
+  expect([type, others]).toEqual(['identity_provider.updated', []])
+  expect(metadata.fields.toSorted()).toEqual([...changed, 'client_secret'].toSorted())
+})
+
 test('O-70 the secret cannot be obtained by pointing the provider at another server', async () => {
   const body = await create(app, PATH, oidc)
   const elsewhere = { ...body, issuer: 'https://elsewhere.example' }

@@ -198,8 +198,8 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
 })
 
 /**
- * Returns the provider before the change, the new settings, the changed fields and the problems. Throws the
- * errors of `getProviderToChange`, and 403 for roles that the caller may not grant.
+ * Returns the provider before the change, the new settings, the changed fields (also by a new preset) and
+ * the problems. Throws the errors of `getProviderToChange`, and 403 for roles that the caller may not grant.
  */
 export const judgeChange = async (
   context: Core,
@@ -215,8 +215,8 @@ export const judgeChange = async (
   const roles = await mayGive(by, q, organization.id, given)
   const sent: GivenSettings = { ...given, ...document.found }
   const before = asSent(context, provider)
-  const fields = changedFields(before, sent)
   const { settings, whole, problems } = completeSettings(provider.type, sent, before)
+  const fields = changedFields(before, { ...sent, ...(sent.preset ? settings : {}) })
   return {
     provider,
     organization,
