@@ -188,7 +188,9 @@ export const RotateWebhookSecret = z
   .strictObject({
     overlap: integer(0, (7 * DAY) / SECOND)
       .default(DAY / SECOND)
-      .describe('Seconds for which the old secret also signs.'),
+      .describe(
+        'Seconds for which the last secret also signs. A secret that was replaced before it no longer signs.',
+      ),
   })
   .meta({ id: 'RotateWebhookSecret', description: 'The rotation of a secret.', example: { overlap: 3600 } })
 
