@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { asDocumentClient } from '#src/directory/clients/dynamic.ts'
 import { insertDynamicClient } from '#src/directory/clients/dynamic-store.ts'
+import { iso } from '#src/lib/text.ts'
 import { parseRegistration } from '#src/protocol/oauth/dynamic-client.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
@@ -142,9 +143,19 @@ test('RES-10 changes are recorded, and a deleted client is gone from every API',
       metadata: { identifier: 'https://notes.example', name: 'Our notes', fields: ['name'] },
     },
   ])
+  app.clock.advance(1000)
   await app.admin('DELETE', '/clients/shop')
-  expect((await app.admin('GET', `/apis/${api.id}`)).body).toMatchObject({ clients: [], served_by: [] })
-  await app.events()
+  const updated_at = iso(app.clock.now())
+  const left = { ...api, name: 'Our notes', clients: [], served_by: [], updated_at }
+  expect((await app.admin('GET', `/apis/${api.id}`)).body).toEqual(left)
+  const fields = ['clients', 'served_by']
+  const [updated, ...others] = await app.events()
+  expect(updated).toEqual({
+    ...about,
+    type: 'api.updated',
+    metadata: { identifier: 'https://notes.example', name: 'Our notes', fields },
+  })
+  expect(others.map(({ type }) => type)).toEqual(['client.deleted'])
   await app.admin('DELETE', `/apis/${api.id}`)
   expect((await app.events()).map(({ type }) => type)).toEqual(['api.deleted'])
   expect((await app.admin('GET', `/apis/${api.id}`)).status).toBe(404)

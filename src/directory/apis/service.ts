@@ -23,6 +23,7 @@ import {
   clientsAmong,
   countApis,
   findApiById,
+  forgetClient,
   haveClient,
   insertApi,
   removeApi,
@@ -224,6 +225,17 @@ export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<voi
     await removeApi(tx, api)
     await recordApi(context, tx, by, 'api.deleted', api, {})
   })
+
+/** Removes a client that is being deleted from the APIs that name it. Records an event for each of them. */
+export const removeFromApis = async (
+  context: Core,
+  tx: Transaction,
+  client: { client_id: string; organization_id: OrganizationId },
+  by: ChangedBy,
+): Promise<void> => {
+  for (const { api, fields } of await forgetClient(tx, client, context.clock.now()))
+    await recordApi(context, tx, by, 'api.updated', api, { fields })
+}
 
 const recordApi = (
   context: Core,

@@ -63,16 +63,17 @@ export const removeApi = async (tx: Transaction, { id }: Pick<Api, 'id'>): Promi
 
 /**
  * Removes a deleted client from the APIs that name it, because a later client may get the same id. Only APIs
- * of the client's organization can name it.
+ * of the client's organization can name it. Returns the changed APIs with the names of the changed fields.
  */
 export const forgetClient = async (
   tx: Transaction,
   { client_id, organization_id }: { client_id: string; organization_id: OrganizationId },
-): Promise<void> => {
+  updated_at: number,
+): Promise<{ api: Api; fields: string[] }[]> => {
   const { apis } = tx.tables
   const named = `%${JSON.stringify(client_id)}%`
   const found = await tx
-    .select({ id: apis.id, clients: apis.clients, served_by: apis.served_by })
+    .select()
     .from(apis)
     .where(
       and(
@@ -80,16 +81,22 @@ export const forgetClient = async (
         or(like(apis.clients, named), like(apis.served_by, named)),
       ),
     )
-  // The update sets no other columns, because SQLite would rewrite the indexes of these columns.
-  for (const { id, clients, served_by } of found)
-    await tx
-      .update(apis)
-      .set({
-        clients: clients.filter(each => each.client_id !== client_id),
-        served_by: served_by.filter(each => each !== client_id),
-      })
-      .where(eq(apis.id, id))
-  if (found.length > 0) tx.changed('apis')
+  const changed = []
+  for (const api of found) {
+    const clients = api.clients.filter(each => each.client_id !== client_id)
+    const served_by = api.served_by.filter(each => each !== client_id)
+    const fields = [
+      ...(clients.length < api.clients.length ? ['clients'] : []),
+      ...(served_by.length < api.served_by.length ? ['served_by'] : []),
+    ]
+    // A scope in `clients` may have the id of the client as its name.
+    if (fields.length === 0) continue
+    // The update sets no other columns, because SQLite would rewrite the indexes of these columns.
+    await tx.update(apis).set({ clients, served_by, updated_at }).where(eq(apis.id, api.id))
+    changed.push({ api, fields })
+  }
+  if (changed.length > 0) tx.changed('apis')
+  return changed
 }
 
 /** Returns the ids in `client_ids` that belong to a client of the organization. */

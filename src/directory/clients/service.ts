@@ -10,7 +10,8 @@ import {
   requireOrganization,
   throwProblems,
 } from '#src/directory/access.ts'
-import { forgetClient, readApi } from '#src/directory/apis/store.ts'
+import { removeFromApis } from '#src/directory/apis/service.ts'
+import { readApi } from '#src/directory/apis/store.ts'
 import { type Asset, insertAssets } from '#src/directory/organizations/asset-store.ts'
 import { removeUnusedAssets, takeAsset } from '#src/directory/organizations/assets.ts'
 import { afterChange, whenTaken } from '#src/directory/store.ts'
@@ -253,7 +254,7 @@ export const deleteClient = async (context: Core, client_id: string, by: Changed
   await writeAs(context, by.caller, async tx => {
     const client = await getClientToChange(tx, by, client_id)
     await removeClient(tx, client_id, context.clock.now())
-    await forgetClient(tx, client)
+    await removeFromApis(context, tx, client, by)
     if (client.logo) await removeUnusedAssets(tx, client.organization_id)
     await recordClient(context, tx, by, 'client.deleted', client, { name: client.name })
   })
