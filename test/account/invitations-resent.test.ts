@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -6,7 +7,8 @@ import { create } from '#test/support/callers.ts'
 import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
-const app = await startApp({}, { mail: captureMail() })
+const mail = captureMail()
+const app = await startApp({}, { mail })
 const desk = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
 
 let made = 0
@@ -103,4 +105,18 @@ test('PEO-04, PEO-46 stays without effect when the client that made it is regist
   await create(app, '/clients', bot)
   expect(await open()).toBe(410)
   await expectRefused(body.id, 'the user or client that made it may no longer grant what it gives')
+})
+
+test('PEO-46 a mail that waits is not sent once its maker may no longer invite', async () => {
+  const maker = await addUser(app, 'former', { roles: ['admin'] })
+  const { access_token: token } = await grantTokens(app, desk, maker, { scope: 'openid admin' })
+  await deliverMails(app.context)
+  const invitation = { delivery: 'mail', email: 'late@example.com', roles: ['user'] }
+  const { status } = await app.admin('POST', '/invitations', invitation, token)
+  expect(status).toBe(201)
+  await app.admin('PUT', `/users/${maker.id}?confirm=former`, { roles: ['user'] })
+  const before = await rows('invitations')
+  mail.clear()
+  await deliverMails(app.context)
+  expect([mail.mails.map(({ to }) => to), await stored()]).toEqual([[], [before, []]])
 })
