@@ -83,6 +83,7 @@ const requireShowable = (time: number, field: 'set' | 'advance'): void => {
   throw invalid([{ field, code: 'out_of_range', message }])
 }
 
+const Seq = integer(0, Number.MAX_SAFE_INTEGER).optional()
 const kid = line(256, 1)
 const SetKeys = z.discriminatedUnion(
   'action',
@@ -289,10 +290,10 @@ export const controls: Record<string, Control> = {
   'GET /dev/events': async (state, call) => {
     const query = searchParamsOf(call)
     const type = parse(oneOf(eventTypes).optional(), query.get('type') ?? undefined)
-    const after = parse(integer(0, Number.MAX_SAFE_INTEGER), digits(query.get('after') ?? '0'))
+    const after = parse(Seq, digits(query.get('after') ?? undefined))
     const filter = { type, organization_id: await scopeOf(state, call) }
     if (call.request.headers.get('accept')?.includes('text/event-stream'))
-      return eventStream(state.context, { after, filter, signal: call.request.signal })
+      return eventStream(state.context, { after: after ?? 0, filter, signal: call.request.signal })
     const rows = await state.context.store.read(q => filteredEventsAfter(q, after, filter))
     return json({ data: rows.map(({ seq, event }) => ({ seq, ...event })) })
   },

@@ -156,10 +156,13 @@ export const restoreOrganization = async (
   for (const topic of TOPICS) tx.changed(topic)
 }
 
-/** Lists at most 1,000 audit events after a sequence number, oldest first. */
+/**
+ * Lists at most 1,000 audit events, oldest first: the first ones after the sequence number `after`, or the
+ * newest ones if `after` is undefined.
+ */
 export const filteredEventsAfter = async (
   q: Queries,
-  after: number,
+  after: number | undefined,
   filter: { type?: string | undefined; organization_id?: OrganizationId | undefined },
 ): Promise<{ seq: number; event: AuditEvent }[]> => {
   const { events: t } = q.tables
@@ -168,13 +171,14 @@ export const filteredEventsAfter = async (
     .from(t)
     .where(
       and(
-        gt(t.seq, after),
+        after === undefined ? undefined : gt(t.seq, after),
         filter.type === undefined ? undefined : eq(t.type, filter.type),
         filter.organization_id && eq(t.organization_id, filter.organization_id),
       ),
     )
-    .orderBy(asc(t.seq))
+    .orderBy(after === undefined ? desc(t.seq) : asc(t.seq))
     .limit(1_000)
+  if (after === undefined) rows.reverse()
   return rows.map(({ seq, subject_id: _, ...row }) => ({
     seq,
     event: { ...row, timestamp: iso(row.timestamp) } as AuditEvent,

@@ -267,6 +267,7 @@ export interface Controls {
   /** Mints a token with any claims, for an existing or made-up user, or for the client itself. */
   mint(options?: MintOptions): Promise<Minted>
   users: {
+    /** Lists the first 1,000 users that were created. */
     list(options?: OfOrganization): Promise<User[]>
     /** Creates users, and changes those whose user name or id already exists. */
     put(...users: SeedUser[]): Promise<void>
@@ -312,6 +313,7 @@ export interface Controls {
   /** Lists issued tokens, newest last. */
   tokens(filter?: { client_id?: string }): Promise<IssuedToken[]>
   events: {
+    /** Lists the latest 1,000 events, or the first 1,000 after `after`, newest last. */
     list(filter?: EventFilter): Promise<(AuditEvent & { seq: number })[]>
     /** Yields the existing events, then each new one when it is written. */
     stream(filter?: EventFilter): AsyncGenerator<AuditEvent>

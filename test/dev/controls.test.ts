@@ -369,6 +369,16 @@ describe('dev 15: requests received, tokens and events recorded', () => {
     expect(seen).toEqual(['token.issued', 'session.created', 'token.issued'])
     expect((await server.events.list({ type: 'session.created' })).length).toBe(1)
   })
+
+  test('a list has the latest 1,000 events, or the first 1,000 after one', async () => {
+    await using server = await startGatehouse()
+    const user = (_: unknown, i: number) => ({ username: `user-${i}`, email: `user-${i}@example.com` })
+    await server.users.put(...Array.from({ length: 1_001 }, user))
+    await server.users.remove('user-0')
+    const [latest, first] = await Promise.all([server.events.list(), server.events.list({ after: 0 })])
+    expect([latest.length, latest.at(-1)?.type]).toEqual([1_000, 'user.deleted'])
+    expect([first.length, first.at(-1)?.type]).toEqual([1_000, 'user.created'])
+  })
 })
 
 describe('dev 6: guarded', () => {
