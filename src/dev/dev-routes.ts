@@ -18,13 +18,11 @@ import { PICK, pick } from './picker.ts'
 
 /**
  * Answers a request below /dev/ or for the guide. `send` handles a request like a request from the network:
- * the request is recorded and can get a fault.
+ * the request is recorded and can get a fault. Otherwise `handle` answers it, or the server by default.
  */
-export type DevRoutes = (
-  call: Call,
-  url: URL,
-  send: (request: Request) => Promise<Response>,
-) => Promise<Response> | Response
+export type DevRoutes = (call: Call, url: URL, send: Send) => Promise<Response> | Response
+type Handle = (request: Request) => Promise<Response> | Response
+type Send = (request: Request, handle?: Handle) => Promise<Response>
 
 /** Opens the pages and controls of development mode. The first request to one of them imports this file. */
 export const openDevRoutes = (
@@ -46,10 +44,10 @@ export const openDevRoutes = (
    * Passes a request to a fake provider. A fake provider accepts anyone, so the control token is required
    * when other machines can reach the server.
    */
-  const provide = async (call: Call, url: URL, provider: typeof upstream): Promise<Response> => {
+  const provide = async (call: Call, url: URL, send: Send, provider: Handle): Promise<Response> => {
     const { headers, method } = call.request
     const isOwn = () => isToken(headers.get(CONTROL_HEADER) ?? '')
-    if (!exposed || isOwn() || access.isOpen(call, url)) return provider(call.request)
+    if (!exposed || isOwn() || access.isOpen(call, url)) return send(call.request, provider)
     if (method === 'GET' && wantsPage(call.request)) return devPage(context, access.page)
     throw needsToken()
   }
@@ -60,8 +58,8 @@ export const openDevRoutes = (
     if (isHome(url.pathname))
       return home(call, url, (path, init) => send(new Request(context.config.url + path, init)))
     if (url.pathname === PICK && !exposed) return picked({ request: call.request, params: {} })
-    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return provide(call, url, upstream)
-    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return provide(call, url, samlUpstream)
+    if (url.pathname.startsWith(`${FAKE_OPENID}/`)) return provide(call, url, send, upstream)
+    if (url.pathname.startsWith(`${FAKE_SAML}/`)) return provide(call, url, send, samlUpstream)
     const page = pages[call.path]
     if (page && call.request.method === 'GET' && wantsPage(call.request)) return seeOther(page)
     return control(state, call, guard)

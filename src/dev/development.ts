@@ -37,7 +37,7 @@ export interface DevelopmentOptions {
  * Wraps the server with the development controls. No setting turns the controls on in production. Only
  * `testing/start.ts` calls this function, and that file refuses the data directory of a production server.
  * This function answers requests for the controls, the pages below /dev/ and the guide. It records all other
- * requests. A fault or `next` answers them.
+ * requests. A fault, a fake provider or `next` answers them.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
@@ -78,7 +78,9 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (OWN_PATHS.test(url.pathname)) {
         const answer = await devRoutes()
-        return check.harden(await answer(call, url, own => recorded(state, own, server, next)))
+        return check.harden(
+          await answer(call, url, (own, handle: Fetch = next) => recorded(state, own, server, handle)),
+        )
       }
       warnOfHost(request)
       return await recorded(state, request, server, next)

@@ -4,6 +4,9 @@ import { endpoints, isEndpoint } from './endpoints.ts'
 
 const always = z.literal(true, 'true, or left out.').optional()
 
+/** Paths of the guide, and of the controls and pages of development mode. The fake providers get faults. */
+const FAULTLESS = /^\/(?:guide\b|dev\/(?!openid|saml))/
+
 export const Fault = z
   .strictObject({
     endpoint: z
@@ -11,6 +14,10 @@ export const Fault = z
       .refine(
         name => isEndpoint(name) || name.startsWith('/'),
         `A path such as /oauth/token or /api/*, or one of: ${Object.keys(endpoints).join(', ')}.`,
+      )
+      .refine(
+        name => !FAULTLESS.test(name),
+        'The guide, and the controls and pages below /dev/, get no faults.',
       ),
     /** Limits the fault to requests with this client_id. */
     client_id: line(128, 1).optional(),

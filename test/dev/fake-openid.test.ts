@@ -128,3 +128,18 @@ test('a server with its own certificate calls the provider that it includes', as
   const away = await call('/oauth/social/fake')
   expect(away.headers.get('location')).toStartWith(`${server.url}/dev/openid/authorize?`)
 })
+
+test('requests to it are recorded and get faults; controls, pages and the guide get none', async () => {
+  await using server = await startGatehouse()
+  const ask = async () => (await fetch(`${server.url}/dev/openid/token`, { method: 'POST' })).status
+  await server.faults.add({ endpoint: '/dev/openid/token', status: 503, times: 1 })
+  expect([await ask(), await ask()]).toEqual([503, 400])
+  expect((await server.requests()).map(({ path, status }) => [path, status])).toEqual([
+    ['/dev/openid/token', 503],
+    ['/dev/openid/token', 400],
+  ])
+  await server.faults.add({ endpoint: '/dev/saml/*', status: 500 })
+  expect((await fetch(`${server.url}/dev/saml/metadata`)).status).toBe(500)
+  for (const endpoint of ['/dev/mint', '/dev/', '/guide', '/guide/api'] as const)
+    await expect(server.faults.add({ endpoint, status: 503 })).rejects.toThrow(/422 .*get no faults/)
+})
