@@ -21,10 +21,11 @@ export const exec = async (command: string[], options: DevOptions): Promise<numb
  * Returns the environment variables that the resource-server package, other client libraries and `gatehouse
  * token` read.
  */
-const environmentOf = (server: Started): Record<string, string> => ({
+const environmentOf = (server: Started): Record<string, string | undefined> => ({
   SERVICE_URL: server.url,
   SERVICE_CLIENT_ID: server.client_id,
-  ...(server.client_secret && { SERVICE_CLIENT_SECRET: server.client_secret }),
+  // For a client without a secret, the command must not inherit the secret of another client.
+  SERVICE_CLIENT_SECRET: server.client_secret ?? undefined,
   SERVICE_REALM: server.organization_id,
   SERVICE_DEV_TOKEN: server.control_token,
   ...(server.ca_file && { NODE_EXTRA_CA_CERTS: server.ca_file }),

@@ -238,6 +238,12 @@ describe('dev 3: gatehouse exec', () => {
     expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
   })
 
+  test('a public client has no secret, not even one of the shell', async () => {
+    const command = ['exec', '--client', 'dev-web', '--', 'sh', '-c', 'env | grep ^SERVICE_CLIENT']
+    const { stdout } = await gatehouse(command, { SERVICE_CLIENT_SECRET: 'production-secret' })
+    expect(stdout).toBe('SERVICE_CLIENT_ID=dev-web\n')
+  })
+
   test('the client, its organization and the tokens inside are those of --client', async () => {
     const organizations = {
       first: 'org_0192d3a4-5b6c-7d8e-9f00-112233445566',
