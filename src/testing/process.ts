@@ -80,11 +80,20 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
   }
 }
 
-const argumentsOf = ({ seed, port = 0, url, internal_url, tls, auto_login }: GatehouseOptions): string[] => [
+const argumentsOf = ({
+  seed,
+  port = 0,
+  url,
+  internal_url,
+  public_issuer,
+  tls,
+  auto_login,
+}: GatehouseOptions): string[] => [
   ...['--port', String(port), '--until-input-ends'],
   ...(seed ? ['--seed', '-'] : []),
   ...(url === undefined ? [] : ['--url', url]),
   ...(internal_url === undefined ? [] : ['--internal-url', internal_url]),
+  ...(public_issuer ? ['--public-issuer'] : []),
   ...(tls ? ['--tls'] : []),
   ...(auto_login ? ['--auto-login'] : []),
 ]

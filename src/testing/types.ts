@@ -351,6 +351,8 @@ export interface GatehouseOptions {
    * address.
    */
   internal_url?: string
+  /** Accepts an issuer whose host is not this machine, such as the name of a container. */
+  public_issuer?: boolean
   /** Serves https with a certificate generated for this run. */
   tls?: boolean
   /** Signs in the user of a `login_hint` at once, without the sign-in page. */

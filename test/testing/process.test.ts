@@ -70,6 +70,17 @@ test('the caller gets the reason why the server does not start', async () => {
   await expect(started).rejects.toThrow(/users\[0\]\.username: 3 to 128 letters/)
 })
 
+test('an issuer with another host needs the option public_issuer', async () => {
+  const { startGatehouse: startProcess } = await import('#src/testing/process.ts')
+  const executable = `${root}dist/gatehouse`
+  const url = 'http://gatehouse.test:8080'
+  for (const start of [startGatehouse, startProcess]) {
+    await expect(start({ executable, url })).rejects.toThrow('Add --public-issuer')
+    await using server = await start({ executable, url, public_issuer: true })
+    expect((await server.mint({ user: 'alice' })).claims.iss).toBe(url)
+  }
+})
+
 test('a program that does not exist is named, with the options that choose another', async () => {
   const { startGatehouse } = await import('#src/testing/process.ts')
   await expect(startGatehouse({ executable: 'no-such-gatehouse' })).rejects.toThrow(
