@@ -45,8 +45,17 @@ const ErrorAnswer = z
     },
   })
 
-/** Adds the discriminator of a union, and removes bounds that exclude no value. */
-const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Json }): void => {
+type Converted = { zodSchema: z.core.$ZodTypes; jsonSchema: Json; path: (string | number)[] }
+
+/**
+ * Adds the discriminator of a union, and removes bounds that exclude no value. Only the outermost object of a
+ * body or query is closed: a generated client refuses an answer with a field that its document excludes, and
+ * a later version may add fields.
+ */
+const override = (io: 'input' | 'output', { zodSchema, jsonSchema, path }: Converted): void => {
+  const isOutermost = path.length === 2 || path.at(-2) === 'oneOf'
+  if (jsonSchema.additionalProperties === false && !(io === 'input' && isOutermost))
+    delete jsonSchema.additionalProperties
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minLength === 0) delete jsonSchema.minLength
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -61,7 +70,11 @@ const override = ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; json
 
 /** Converts schemas by key. Schemas with an id become `$defs`. */
 const convert = (schemas: Record<string, z.ZodType>, io: 'input' | 'output') => {
-  const converted = z.toJSONSchema(z.object(schemas), { io, unrepresentable: 'any', override })
+  const converted = z.toJSONSchema(z.object(schemas), {
+    io,
+    unrepresentable: 'any',
+    override: context => override(io, context),
+  })
   const text = JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/')
   return JSON.parse(text) as { properties: Record<string, Json>; $defs: Record<string, Json> }
 }

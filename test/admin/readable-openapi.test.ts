@@ -22,6 +22,19 @@ test('API-23 the document is valid OpenAPI, and each example fits its schema', a
   expect(problems.map(({ message, location }) => [message, location[0]?.pointer])).toEqual([])
 })
 
+test('every answer is open, because a later version may add fields', () => {
+  const seen = new Set<Json>()
+  const closed = (schema: Json, path: string): string[] => {
+    if (typeof schema !== 'object' || schema === null || seen.has(schema)) return []
+    seen.add(schema)
+    const parts = Object.entries<Json>(schema).flatMap(([name, part]) => closed(part, `${path}/${name}`))
+    const named = schema.$ref === undefined ? undefined : schemas[String(schema.$ref).split('/').at(-1) ?? '']
+    return [...(schema.additionalProperties === false ? [path] : []), ...parts, ...closed(named, schema.$ref)]
+  }
+  expect(operations.flatMap(({ operationId, responses }) => closed(responses, operationId))).toEqual([])
+  expect(seen).toContain(schemas.OrganizationSettings)
+})
+
 test('API-24 operation ids are unique and stable', () => {
   expect(operations.map(({ operationId }) => operationId).sort()).toEqual([
     'addGroupMember',
