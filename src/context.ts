@@ -239,8 +239,8 @@ export interface Tail {
   readonly organization_id: OrganizationId
   /** Events up to this `seq` are not new to the stream. Infinite until the stream has opened. */
   last: number
-  /** Checks the caller of the stream, and sends the new events that match the filter of the stream. */
-  look(events: Tables['events']['$inferSelect'][]): Promise<void>
+  /** Checks the caller of the stream, and sends the messages of new events that match the stream's filter. */
+  look(told: readonly { event: Tables['events']['$inferSelect']; message: string }[]): Promise<void>
   end(): void
 }
 

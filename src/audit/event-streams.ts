@@ -3,6 +3,8 @@ import { asAppError } from '#src/http/answer.ts'
 import { scopeOf } from '#src/http/tenant.ts'
 import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { othersRun } from '#src/lib/turn.ts'
 import { eventAnswer, type FollowEvents } from './schema.ts'
 import type { EventRow } from './store.ts'
 import { eventsUpTo, lastId, lastSettled, openingNow, seqBeforeId, wasRemoved } from './stream-store.ts'
@@ -20,6 +22,8 @@ const ALL = 200
  * cannot take all streams of the server.
  */
 const OF_TENANT = 100
+/** Maximum number of open streams of these organizations together. */
+const OF_TENANTS = 150
 /**
  * Milliseconds between two reads of the audit log: a person sees no delay, and four reads a second cost
  * little.
@@ -39,6 +43,27 @@ const BATCH = 200
  * more bytes wait.
  */
 const WAITING = 256 * 1024
+
+/** Maximum number of characters of the messages that a stream gets at once, unless one message is longer. */
+const PORTION = WAITING / 4
+
+type Portion = Parameters<Tail['look']>[0]
+
+/** Returns the messages of the events, which are the same for all streams. The first portion may be empty. */
+const portionsOf = (events: readonly EventRow[]): Portion[] => {
+  const portions: Portion[number][][] = [[]]
+  let size = 0
+  for (const event of events) {
+    const message = `id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`
+    if (size + message.length > PORTION) {
+      portions.push([])
+      size = 0
+    }
+    size += message.length
+    portions.at(-1)?.push({ event, message })
+  }
+  return portions
+}
 
 const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).unref())
 
@@ -62,7 +87,11 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
       do {
         const events =
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
-        await Promise.all([...tails.open].map(tail => tail.look(events)))
+        for (const portion of portionsOf(events)) {
+          await Promise.all([...tails.open].map(tail => tail.look(portion)))
+          // A fast reader gets the portion now. In a burst of events only a slow one reaches `WAITING`.
+          await othersRun()
+        }
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
       last_id = newest.id
@@ -85,18 +114,19 @@ const matcher = (caller: Caller, { organization_id, ...asked }: FollowEvents) =>
 }
 
 /**
- * @throws AppError 429 when the caller, its organization or the server already has its maximum of open
- * streams
+ * @throws AppError 429 when the caller, its organization, all tenants or the server already have the maximum
+ * of open streams
  */
 const admit = (streams: ReadonlySet<Tail>, caller: Caller): void => {
   const open = [...streams]
   const own = open.filter(({ caller_id }) => caller_id === caller.id)
   const together = open.filter(({ organization_id }) => organization_id === caller.organization_id)
-  const isTooMany = !caller.instance && together.length >= OF_TENANT
+  const tenants = open.filter(({ organization_id }) => organization_id !== DEFAULT_ORGANIZATION)
+  const isTooMany = !caller.instance && (together.length >= OF_TENANT || tenants.length >= OF_TENANTS)
   if (own.length >= EACH || isTooMany || open.length >= ALL)
     throw new AppError(
       'rate_limited',
-      `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, and all callers together ${ALL}.`,
+      `A caller may have at most ${EACH} open streams, an organization ${OF_TENANT}, all organizations except the default one ${OF_TENANTS}, and all callers together ${ALL}.`,
       {
         // A closed connection counts until the server next writes to its stream. The server does this within
         // `BEAT`. After this time the caller may be able to open a new stream.
@@ -130,19 +160,18 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
     caller_id: caller.id,
     organization_id: caller.organization_id,
     last: Infinity,
-    look: async events => {
+    look: async told => {
       const now = performance.now()
       try {
-        if (events.length > 0 || now - judged >= JUDGED) {
+        if (told.length > 0 || now - judged >= JUDGED) {
           judged = now
           await store.read(q => caller.confirm(q))
         }
-        for (const event of events.filter(event => isNew(event) && isWanted(event)))
-          send(`id: ${event.id}\ndata: ${JSON.stringify(eventAnswer(event))}\n\n`)
+        for (const { event, message } of told) if (isNew(event) && isWanted(event)) send(message)
         // Events come in the order of `seq`, and no event comes twice. So no event in `stored` can come any
         // more.
         const [newest = Infinity] = stored
-        if ((events.at(-1)?.seq ?? 0) >= newest) stored = new Set()
+        if ((told.at(-1)?.event.seq ?? 0) >= newest) stored = new Set()
         if (now - sent >= BEAT) send(':\n\n')
       } catch (error) {
         const { code, status, message } = asAppError(error)

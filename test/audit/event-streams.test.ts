@@ -276,6 +276,29 @@ describe('EVT-23 streams are bounded', () => {
     expect((await open()).status).toBe(200)
   })
 
+  test('to 150 for all organizations but the default one, so that streams are left for its callers', async () => {
+    const organizations = [await addOrganization(app, 'first'), await addOrganization(app, 'second')]
+    const statuses: number[] = []
+    for (const { id } of organizations)
+      for (let i = 0; i < 16; i++) {
+        const caller = await callerOf(app, id, ['events:read'])
+        for (let n = 0; n < 5; n++) statuses.push((await open('', caller)).status)
+      }
+    expect(statuses).toEqual([...Array(150).fill(200), ...Array(10).fill(429)])
+    expect((await open()).status).toBe(200)
+  })
+
+  test('never by a burst of events, which a reader that keeps up gets in full', async () => {
+    const { next } = readerOf(await open())
+    const metadata = { text: 'x'.repeat(4000) }
+    await store.write(async tx => {
+      for (let n = 0; n < 600; n++)
+        await record(app.context, tx, { ...update, target_id: `usr_${n}`, metadata })
+    })
+    for (let n = 0; n < 600; n++) expect((await next())?.data.target_id).toBe(`usr_${n}`)
+    expect(app.context.tails.open.size).toBe(1)
+  })
+
   test('in the events that wait for a slow reader', async () => {
     expect((await open()).status).toBe(200)
     const metadata = { text: 'x'.repeat(4000) }
