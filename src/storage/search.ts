@@ -161,9 +161,12 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 /**
  * Returns the condition that a column contains the term, in upper or lower case. The condition is evaluated
  * for each row, so use it only for objects that administrators make, because these are few. The pattern has
- * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters.
+ * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters. For a term without
+ * other letters SQLite needs no pattern: GLOB tries a long term at each position of a similar text.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
+  if (engine === 'sqlite' && /^\p{ASCII}*$/u.test(term))
+    return sql`instr(lower(${column}), ${term.toLowerCase()}) > 0`
   const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/
   const quoted = engine === 'postgres' ? '\\$&' : '[$&]'
   const pattern = Array.from(term, character => {

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { type Json, startApp } from '#test/support/app.ts'
 import { refused } from '#test/support/callers.ts'
 import { addClient, addOrganization } from '#test/support/people.ts'
+import { hearStatements } from '#test/support/statements.ts'
 
 test('CLI-12 the list is searched by part of name or client_id, in either case of each letter', async () => {
   const app = await startApp()
@@ -41,4 +42,17 @@ test('CLI-12 a search continues on the next page, and only with the same term', 
   const names = [...first.data, ...rest.data].map(({ name }: Json) => name)
   expect(names.sort()).toEqual(['Shop one', 'Shop three', 'Shop two'])
   expect((await app.admin('GET', `/clients?search=other&limit=2&cursor=${cursor}`)).status).toBe(400)
+})
+
+test('CLI-12 a term in ASCII is found without a pattern, which would be tried at each position', async () => {
+  const app = await startApp()
+  await addClient(app, 'board', { name: `The ${'Y'.repeat(100)}` })
+  const heard: string[] = []
+  const stop = hearStatements(text => heard.push(text))
+  const found = async (search: string) =>
+    (await app.admin('GET', `/clients?search=${search}`)).body.data.map(({ client_id }: Json) => client_id)
+  expect(await found('y'.repeat(100))).toEqual(['board'])
+  expect(await found(`${'y'.repeat(100)}z`)).toEqual([])
+  stop()
+  expect(heard.filter(text => / GLOB /.test(text))).toEqual([])
 })
