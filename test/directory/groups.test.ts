@@ -268,3 +268,23 @@ test('GRP-04 groups are listed by a member and by the name of a role, in the own
   expect(await names(`user_id=${user.id}`, token)).toEqual([])
   expect(await names('role=editor', token)).toEqual([theirs.name])
 })
+
+test('GRP-05 a user has at most 200 groups', async () => {
+  const [alice, bob] = [await addUser(app, 'alice'), await addUser(app, 'bob')]
+  const groups: Json[] = []
+  for (let i = 0; i <= 200; i++) groups.push(await create(app, '/groups', { name: `group ${i}` }))
+  const join = (i: number, user: Json) => app.admin('PUT', `/groups/${groups[i]?.id}/members/${user.id}`)
+  for (let i = 0; i < 200; i++) expect((await join(i, alice)).status).toBe(204)
+  expect((await join(199, alice)).status).toBe(204)
+  await app.events()
+  const { status, body } = await join(200, alice)
+  expect([status, body.error_description]).toEqual([
+    409,
+    'The user already has 200 groups, which is the maximum.',
+  ])
+  expect(await app.events()).toEqual([])
+  expect((await app.admin('GET', `/groups?user_id=${alice.id}`)).body.pagination.total).toBe(200)
+  expect((await join(200, bob)).status).toBe(204)
+  await app.admin('DELETE', `/groups/${groups[0]?.id}`)
+  expect((await join(200, alice)).status).toBe(204)
+})

@@ -159,7 +159,8 @@ export const groupRoutes = (context: Context): AdminRoute[] => [
     permission: 'groups:update',
     summary: 'Add a user to a group',
     status: 204,
-    errors: [404],
+    errors: [404, 409],
+    conflict: 'The user already has 200 groups.',
     handle: input => putMember(context, input.params.group_id, input.params.user_id, input),
   }),
   route({

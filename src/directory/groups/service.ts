@@ -12,7 +12,7 @@ import {
 } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { MAX_RENAMED, renameAllowedGroup } from '#src/directory/clients/store.ts'
-import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
+import { effectiveRoles, groupNames } from '#src/directory/effective-roles-store.ts'
 import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
@@ -203,14 +203,28 @@ const getPair = async (q: Queries, by: ChangedBy, group_id: string, user_id: str
   return { group, user }
 }
 
-/** Adds a member. If the user is already a member, changes nothing and records no event. */
+/**
+ * Adds a member. If the user is already a member, changes nothing and records no event.
+ *
+ * @throws AppError the errors of `getPair` and `joinGroup`
+ */
 export const putMember = (context: Core, group_id: string, user_id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const { group, user } = await getPair(tx, by, group_id, user_id)
     await joinGroup(context, tx, group, user, by)
   })
 
-/** Adds a member in a write that has checked the caller's permissions. */
+/**
+ * Maximum number of groups of a user. Each token request of the user reads the groups and their roles, at
+ * most 100 roles of each group.
+ */
+const MAX_GROUPS = 200
+
+/**
+ * Adds a member in a write that has checked the caller's permissions.
+ *
+ * @throws AppError 409 when the user has too many groups
+ */
 export const joinGroup = async (
   context: Core,
   tx: Transaction,
@@ -218,7 +232,10 @@ export const joinGroup = async (
   user: UserRow,
   by: ChangedBy,
 ): Promise<void> => {
-  if (await addMember(tx, group.id, user.id)) await touch(context, tx, by, group, user, 'member_added')
+  if (!(await addMember(tx, group.id, user.id))) return
+  if ((await groupNames(tx, user.id)).length > MAX_GROUPS)
+    throw conflict(`The user already has ${MAX_GROUPS} groups, which is the maximum.`)
+  await touch(context, tx, by, group, user, 'member_added')
 }
 
 /**
