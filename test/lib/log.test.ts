@@ -85,4 +85,6 @@ test('the line of a request equals that of log.info', () => {
   })
   setSystemTime()
   expect(lines[0]).toBe(lines[1] as string)
+  logRequest(log, { ...call, path: `/${'x'.repeat(16_000)}` }, answered)
+  expect(JSON.parse(lines[2] ?? '').path).toBe(`/${'x'.repeat(1_023)}`)
 })
