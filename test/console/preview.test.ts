@@ -74,6 +74,9 @@ test('CON-44 it is a page without script and forms, for a frame of this origin a
 test('CON-44 a preview ends after a minute, and only an unchanged text of this server is accepted', async () => {
   const { looks } = (await seal({})).body
   const broken = `${looks.slice(0, -2)}${looks.endsWith('AA') ? 'BB' : 'AA'}`
+  const body = new URLSearchParams({ another: 'field', looks })
+  const posted = await app.call('/console/preview', { method: 'POST', headers: framed, body })
+  expect(posted.status).toBe(400)
   for (const text of [broken, '', 'x', Buffer.from('{"brand":{}}').toString('base64url')])
     expect((await show(text)).status).toBe(400)
   app.clock.advance(MINUTE - 1)
