@@ -79,3 +79,26 @@ export const logoutTarget = (
         uri: client.backchannel_logout_uri,
         alg: client.id_token_signed_response_alg,
       }
+
+/** Number of rows in one INSERT. SQLite allows 32,766 parameters in a statement. */
+const ROWS = 1_000
+
+/** Starts the purges of the clients of a deleted organization, which had this slug. */
+export const beginClientPurges = async (
+  tx: Transaction,
+  clients: readonly (Parameters<typeof logoutTarget>[0] & { client_id: string })[],
+  slug: string,
+  now: number,
+): Promise<void> => {
+  const rows = clients.map(client => ({
+    id: client.client_id,
+    kind: 'client' as const,
+    created_at: now,
+    logout: logoutTarget(client, slug),
+  }))
+  for (let start = 0; start < rows.length; start += ROWS)
+    await tx
+      .insert(tx.tables.purges)
+      .values(rows.slice(start, start + ROWS))
+      .onConflictDoNothing()
+}

@@ -2,7 +2,7 @@ import { and, type Column, eq, gt, inArray, ne, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { deleteBatch } from './batches.ts'
-import { beginPurge, isPurging, logoutTarget, type PurgeKind } from './purges.ts'
+import { beginClientPurges, beginPurge, isPurging, type PurgeKind } from './purges.ts'
 import type { Queries, Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -147,9 +147,18 @@ export const removeOrganizationParts = async (
     webhooks,
   ])
     await tx.delete(table).where(eq(table.organization_id, id))
-  const gone = await tx.delete(clients).where(eq(clients.organization_id, id)).returning()
+  const { client_id, created_at, organization_id } = clients
+  const { backchannel_logout_uri, id_token_signed_response_alg } = clients
+  // The other columns of a client can have hundreds of kilobytes.
+  const gone = await tx.delete(clients).where(eq(organization_id, id)).returning({
+    client_id,
+    created_at,
+    organization_id,
+    backchannel_logout_uri,
+    id_token_signed_response_alg,
+  })
   await beginPurge(tx, 'organization', id, now)
-  for (const client of gone) await beginPurge(tx, 'client', client.client_id, now, logoutTarget(client, slug))
+  await beginClientPurges(tx, gone, slug, now)
   for (const topic of [
     'roles',
     'clients',
