@@ -16,7 +16,9 @@ import {
   endLogout,
   type LogoutRow,
   listDueLogouts,
+  logoutUriOf,
   postponeLogout,
+  redirectLogouts,
   releaseLogouts,
   slugOf,
 } from './logout-store.ts'
@@ -48,7 +50,7 @@ interface Outcome {
 /**
  * Signs a logout token and posts it: https://openid.net/specs/openid-connect-backchannel-1_0.html#BCRequest
  */
-const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
+const post = async (context: Context, logout: LogoutRow, uri: string): Promise<Outcome> => {
   const slug = await context.store.read(q => slugOf(q, logout))
   const { token } = await issueToken(context, {
     alg: logout.alg ?? context.config.id_token_alg,
@@ -57,7 +59,7 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
     claims: issued => logoutTokenClaims(issued, logout),
   })
   try {
-    const { status, ok } = await context.fetch(logout.uri, {
+    const { status, ok } = await context.fetch(uri, {
       organization: { id: logout.organization_id, slug },
       method: 'POST',
       body: new URLSearchParams({ logout_token: token }),
@@ -75,11 +77,17 @@ const post = async (context: Context, logout: LogoutRow): Promise<Outcome> => {
 
 /**
  * Attempts one logout. Status 400 is final, because the application has refused the token. After any other
- * failure the logout is attempted again until it expires.
+ * failure the logout is attempted again until it expires. The logout goes to the present URI of the client,
+ * because the application may have moved since the session ended. The stored URI counts after the client is
+ * deleted.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
-  const { client_id, organization_id, uri, attempts, expires_at } = logout
-  const { failure, is_final, err } = await post(context, logout)
+  const { client_id, client_created_at: created_at, organization_id, attempts, expires_at } = logout
+  const client = { client_id, created_at, organization_id }
+  const uri = await context.store.read(q => logoutUriOf(q, client))
+  if (uri === null) return context.store.write(tx => redirectLogouts(tx, client, context.clock.now()))
+  const target = uri ?? logout.uri
+  const { failure, is_final, err } = await post(context, logout, target)
   const now = context.clock.now()
   const next_attempt_at = now + pauseAfter(attempts, PAUSES)
   const isDone = is_final || next_attempt_at >= expires_at
@@ -89,7 +97,7 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
       : postponeLogout(tx, { ...logout, next_attempt_at: until }, { failure, next_attempt_at }),
   )
   if (failure === null) return
-  const { origin } = new URL(uri)
+  const { origin } = new URL(target)
   const details = { event: 'logout', client_id, organization_id, target: origin, attempts, failure, err }
   context.log.warn(details, isDone ? 'logout given up' : 'logout not delivered: trying again later')
 }

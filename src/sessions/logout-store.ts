@@ -229,26 +229,40 @@ export const endLogout = async (
 }
 
 /**
- * Gives the undelivered logouts of a client its new address and makes the first of them due. If the client
- * has no address any more, the logouts end. If a logout kept a wrong address, all later logouts of the client
- * would wait until this logout expires.
+ * Returns the present logout URI of a client: null when the client has none, and undefined when the client is
+ * deleted.
  */
-export const redirectLogouts = async (
-  tx: Transaction,
-  client: LoggedOut & { backchannel_logout_uri: string | null },
-  now: number,
-): Promise<void> => {
+export const logoutUriOf = async (q: Queries, client: LoggedOut): Promise<string | null | undefined> => {
+  const { clients } = q.tables
+  const found = await q
+    .select({ uri: clients.backchannel_logout_uri, created_at: clients.created_at })
+    .from(clients)
+    .where(and(eq(clients.client_id, client.client_id), eq(clients.organization_id, client.organization_id)))
+  return found.find(({ created_at }) => created_at === client.created_at)?.uri
+}
+
+/** Maximum number of logouts that one write ends. All other writes wait for it. */
+const ENDED = 250
+
+/**
+ * Makes the first undelivered logout of a client due, because the client's logout URI changed. If the client
+ * has no URI any more, ends the logouts, at most `ENDED`. The attempt of the next one ends further ones.
+ */
+export const redirectLogouts = async (tx: Transaction, client: LoggedOut, now: number): Promise<void> => {
   const { logouts } = tx.tables
-  const { backchannel_logout_uri: uri } = client
-  const next_attempt_at = NEVER
-  await tx
-    .update(logouts)
-    .set(
-      uri === null
-        ? { done_at: now, failure: 'The client has no logout URI any more.', next_attempt_at }
-        : { uri },
-    )
-    .where(and(isOfClient(tx, client), isNull(logouts.done_at)))
+  if ((await logoutUriOf(tx, client)) === null) {
+    const waiting = tx
+      .select({ number: logouts.number })
+      .from(logouts)
+      .where(and(isOfClient(tx, client), isNull(logouts.done_at)))
+      .orderBy(asc(logouts.number))
+      .limit(ENDED)
+    const failure = 'The client has no logout URI any more.'
+    await tx
+      .update(logouts)
+      .set({ done_at: now, failure, next_attempt_at: NEVER })
+      .where(inArray(logouts.number, waiting))
+  }
   const head = await headOf(tx, client.client_id, client.created_at)
   if (head) await tx.update(logouts).set({ next_attempt_at: now }).where(eq(logouts.number, head))
   tx.changed('logouts')

@@ -967,6 +967,7 @@ export const tables = (kit: Kit) => {
         organization_id: organization_id(),
         /** Slug of the organization when the session ended. It counts after the organization is deleted. */
         slug: text('slug').notNull().default(''),
+        /** The client's logout URI when the session ended. It counts after the client is deleted. */
         uri: text('uri').notNull(),
         /** Signature algorithm. null stands for the server's default for ID tokens. */
         alg: text('alg').$type<SigningAlg>(),

@@ -287,6 +287,35 @@ describe('BCL-19 a new logout URI', () => {
     ])
   })
 
+  describe('BCL-19 among hundreds of logouts that wait', () => {
+    const stored = () =>
+      app.context.store.read(q => q.select().from(q.tables.logouts).orderBy(q.tables.logouts.number))
+    beforeEach(async () => {
+      const next = (await stored()).slice(1).map(({ number: _, ...row }) => row)
+      const more = Array.from({ length: 400 }, (_, i) => next.map(row => ({ ...row, jti: `jti-${i}` })))
+      await app.context.store.write(tx => tx.insert(tx.tables.logouts).values(more.flat()))
+    })
+    const waiting = async () => (await stored()).filter(({ done_at }) => done_at === null)
+
+    test('is written into none, and all go there', async () => {
+      const before = await stored()
+      await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: `${URI}/new` })
+      expect(await stored()).toEqual(
+        before.map((row, i) => (i > 0 ? row : { ...row, next_attempt_at: app.clock.now() })),
+      )
+      await deliver()
+      expect(received.map(({ url }) => url)).toEqual(Array(402).fill(`${URI}/new`))
+      expect(await waiting()).toEqual([])
+    })
+
+    test('that is null ends 250 at once, and the others when they are due', async () => {
+      await app.admin('PUT', '/clients/shop', { backchannel_logout_uri: null })
+      expect(await waiting()).toHaveLength(152)
+      await deliver()
+      expect([await waiting(), received]).toEqual([[], []])
+    })
+  })
+
   test('BCL-19 other changes leave them alone', async () => {
     await app.admin('PUT', '/clients/shop', { name: 'Shop' })
     await deliver()
