@@ -1,4 +1,5 @@
 import { and, asc, type Column, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Core } from '#src/context.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
@@ -6,7 +7,8 @@ import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
 import { type Deletion, hasRemains } from '#src/storage/remains.ts'
-import { prepared, type Queries } from '#src/storage/store.ts'
+import { inSlices } from '#src/storage/slices.ts'
+import { prepared, type Queries, type Store } from '#src/storage/store.ts'
 
 const { placeholder } = sql
 
@@ -81,8 +83,85 @@ export const byCreation = (order: Order, created_at: Column, id: Column): SQL[] 
   [created_at, id].map(order === 'asc' ? asc : desc)
 
 /** Condition: in the order of `byCreation` the row comes after the row whose keyset is `after`. */
-export const beyond = ({ order, after }: Range, created_at: Column, id: Column): SQL | undefined =>
+export const beyond = (
+  { order, after }: Omit<Range, 'limit'>,
+  created_at: Column,
+  id: Column,
+): SQL | undefined =>
   after && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '>' : '<')} (${after[0]}, ${after[1]})`
+
+/**
+ * Maximum number of rows that one statement compares with the filter of a list. A read on SQLite blocks the
+ * event loop, and comparing a row with a search term can take 15 µs.
+ */
+const COMPARED = 1_000
+
+/**
+ * Returns the columns by which a list is sorted, the condition of its rows that an index finds, and the
+ * condition that is compared with each of these rows.
+ */
+type Compared = (
+  q: Queries,
+) => Record<'created_at' | 'id', SQLiteColumn> & Record<'found' | 'matching', SQL | undefined>
+
+/**
+ * Calls `read` with the condition of the rows in one slice of a list after another, until `read` returns true
+ * or no row is left. Other requests run between two slices. On PostgreSQL there is one slice.
+ */
+const readSlices = (
+  store: Store,
+  list: Compared,
+  { order, after }: Omit<Range, 'limit'>,
+  read: (q: Queries, where: SQL | undefined) => Promise<boolean>,
+): Promise<void> =>
+  inSlices<Keyset>(after, from =>
+    store.read(async q => {
+      const { created_at, id, found, matching } = list(q)
+      const rest = and(found, beyond({ order, after: from }, created_at, id))
+      const rows = q.select({ created_at, id }).from(created_at.table).where(rest)
+      const ends = rows.orderBy(...byCreation(order, created_at, id)).limit(1)
+      const [end] = q.engine === 'sqlite' ? await ends.offset(COMPARED - 1) : []
+      const last = end && ([end.created_at, end.id] as Keyset)
+      const upTo =
+        last && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '<=' : '>=')} (${last[0]}, ${last[1]})`
+      return (await read(q, and(rest, upTo, matching))) ? undefined : last
+    }),
+  )
+
+/**
+ * Returns a page of a list whose filter is compared with each row. `select` returns the rows of a slice.
+ */
+export const comparedPage = async <Row>(
+  store: Store,
+  list: Compared,
+  range: Range,
+  select: (q: Queries, where: SQL | undefined, order: SQL[], limit: number) => Promise<Row[]>,
+): Promise<Row[]> => {
+  const page: Row[] = []
+  await readSlices(store, list, range, async (q, where) => {
+    const { created_at, id } = list(q)
+    page.push(...(await select(q, where, byCreation(range.order, created_at, id), range.limit - page.length)))
+    return page.length === range.limit
+  })
+  return page
+}
+
+/**
+ * Counts a list whose filter is compared with each row. The result 10,001 means more than 10,000. `select`
+ * returns the query for the rows of a slice.
+ */
+export const comparedCount = async (
+  store: Store,
+  list: Compared,
+  select: (q: Queries, where: SQL | undefined) => { limit(most: number): SQLWrapper },
+): Promise<number> => {
+  let total = 0
+  await readSlices(store, list, { order: 'asc', after: undefined }, async (q, where) => {
+    total += await countUpTo(q, select(q, where), COUNT_LIMIT + 1 - total)
+    return total > COUNT_LIMIT
+  })
+  return total
+}
 
 type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
 

@@ -36,13 +36,13 @@ const list = (context: Context, caller: Caller, query: ListClients) => {
     name: 'clients',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) => context.store.read(q => listSummaries(q, filter, { order, after, limit })),
+    fetch: (after, limit) => listSummaries(context.store, filter, { order, after, limit }),
     total: () =>
-      context.store.read(q =>
-        isFiltered
-          ? countClients(q, filter)
-          : countAll(q, 'clients', organization_id, query.organization_id !== undefined),
-      ),
+      isFiltered
+        ? countClients(context.store, filter)
+        : context.store.read(q =>
+            countAll(q, 'clients', organization_id, query.organization_id !== undefined),
+          ),
     keyset: client => [client.created_at, client.client_id],
     item: clientItem,
   })

@@ -2,8 +2,14 @@ import { and, eq, like, notLike, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
 import type { Core } from '#src/context.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
-import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import {
+  beyond,
+  byCreation,
+  comparedCount,
+  comparedPage,
+  isWithin,
+  type Range,
+} from '#src/directory/store.ts'
 import { CONSOLE_CLIENT, CONSOLE_NAME, DEFAULT_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { isDocumentId } from '#src/protocol/oauth/client-document.ts'
@@ -240,24 +246,15 @@ const matching = (q: Queries, { organization_id, type, grant_type, search }: Cli
   )
 }
 
-const pageOf = (q: Queries, filter: ClientFilter, { after, order, limit }: Range) => {
-  const { created_at, client_id } = q.tables.clients
-  return {
-    where: and(matching(q, filter), beyond({ after, order, limit }, created_at, client_id)),
-    order: byCreation(order, created_at, client_id),
-    limit,
-  }
-}
-
 /** Returns a page of clients, in the order of creation. */
 export const listClients = (q: Queries, filter: ClientFilter, range: Range): Promise<Client[]> => {
-  const { where, order, limit } = pageOf(q, filter, range)
+  const { clients } = q.tables
   return q
     .select()
-    .from(q.tables.clients)
-    .where(where)
-    .orderBy(...order)
-    .limit(limit)
+    .from(clients)
+    .where(and(matching(q, filter), beyond(range, clients.created_at, clients.client_id)))
+    .orderBy(...byCreation(range.order, clients.created_at, clients.client_id))
+    .limit(range.limit)
 }
 
 /**
@@ -277,20 +274,25 @@ const itemColumns = ({ clients: t }: Tables) => ({
 })
 export type ClientSummary = Pick<Client, keyof ReturnType<typeof itemColumns>>
 
-/** Returns a page of clients as the list of the admin API shows them, in the order of creation. */
-export const listSummaries = (q: Queries, filter: ClientFilter, range: Range): Promise<ClientSummary[]> => {
-  const { where, order, limit } = pageOf(q, filter, range)
-  return q
-    .select(itemColumns(q.tables))
-    .from(q.tables.clients)
-    .where(where)
-    .orderBy(...order)
-    .limit(limit)
+const compared = (filter: ClientFilter) => (q: Queries) => {
+  const { clients: t } = q.tables
+  const found = filter.organization_id && eq(t.organization_id, filter.organization_id)
+  return { created_at: t.created_at, id: t.client_id, found, matching: matching(q, filter) }
 }
 
+/** Returns a page of clients as the list of the admin API shows them, in the order of creation. */
+export const listSummaries = (store: Store, filter: ClientFilter, range: Range): Promise<ClientSummary[]> =>
+  comparedPage(store, compared(filter), range, (q, where, order, limit) => {
+    const rows = q.select(itemColumns(q.tables)).from(q.tables.clients)
+    return rows
+      .where(where)
+      .orderBy(...order)
+      .limit(limit)
+  })
+
 /** Counts the clients of the list. The result 10,001 means more than 10,000. */
-export const countClients = (q: Queries, filter: ClientFilter): Promise<number> => {
-  const { clients } = q.tables
-  const found = q.select({ client_id: clients.client_id }).from(clients).where(matching(q, filter))
-  return countUpTo(q, found, COUNT_LIMIT + 1)
-}
+export const countClients = (store: Store, filter: ClientFilter): Promise<number> =>
+  comparedCount(store, compared(filter), (q, where) => {
+    const { clients: t } = q.tables
+    return q.select({ id: t.client_id }).from(t).where(where)
+  })

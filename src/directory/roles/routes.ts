@@ -15,13 +15,11 @@ const list = (context: Context, caller: Caller, query: ListRoles) => {
     name: 'roles',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) => context.store.read(q => listRoles(q, filter, { order, after, limit })),
+    fetch: (after, limit) => listRoles(context.store, filter, { order, after, limit }),
     total: () =>
-      context.store.read(q =>
-        search
-          ? countRoles(q, filter)
-          : countAll(q, 'roles', organization_id, query.organization_id !== undefined),
-      ),
+      search
+        ? countRoles(context.store, filter)
+        : context.store.read(q => countAll(q, 'roles', organization_id, query.organization_id !== undefined)),
     keyset: role => [role.created_at, role.id],
     item: roleAnswer,
   })

@@ -1,10 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { comparedCount, comparedPage, isWithin, type Range } from '#src/directory/store.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type RoleId } from '#src/lib/ids.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { containsText } from '#src/storage/search.ts'
-import { prepared, preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
+import { prepared, preparedForStart, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
 export type Role = Tables['roles']['$inferSelect']
@@ -139,23 +138,26 @@ const matching = (q: Queries, { organization_id, search }: RoleFilter) => {
   )
 }
 
-/** Returns a page of roles, in the order of creation. */
-export const listRoles = (q: Queries, filter: RoleFilter, range: Range): Promise<Role[]> => {
-  const { roles } = q.tables
-  return q
-    .select()
-    .from(roles)
-    .where(and(matching(q, filter), beyond(range, roles.created_at, roles.id)))
-    .orderBy(...byCreation(range.order, roles.created_at, roles.id))
-    .limit(range.limit)
+const compared = (filter: RoleFilter) => (q: Queries) => {
+  const { roles: t } = q.tables
+  const found = filter.organization_id && eq(t.organization_id, filter.organization_id)
+  return { created_at: t.created_at, id: t.id, found, matching: matching(q, filter) }
 }
 
-/**
- * Counts the roles that match a filter. The result 10,001 means more than 10,000. Reads only the index of
- * names.
- */
-export const countRoles = (q: Queries, filter: RoleFilter): Promise<number> => {
-  const { roles } = q.tables
-  const found = q.select({ name: roles.name }).from(roles).where(matching(q, filter))
-  return countUpTo(q, found, COUNT_LIMIT + 1)
-}
+/** Returns a page of roles, in the order of creation. */
+export const listRoles = (store: Store, filter: RoleFilter, range: Range): Promise<Role[]> =>
+  comparedPage(store, compared(filter), range, (q, where, order, limit) =>
+    q
+      .select()
+      .from(q.tables.roles)
+      .where(where)
+      .orderBy(...order)
+      .limit(limit),
+  )
+
+/** Counts the roles that match a filter. The result 10,001 means more than 10,000. */
+export const countRoles = (store: Store, filter: RoleFilter): Promise<number> =>
+  comparedCount(store, compared(filter), (q, where) => {
+    const { roles: t } = q.tables
+    return q.select({ name: t.name }).from(t).where(where)
+  })
