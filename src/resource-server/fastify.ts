@@ -130,7 +130,10 @@ export const protect: FastifyPluginAsync<{ verifier: Verifier } & ResourceOption
   })
   // The onRequest hook answers requests for the metadata document. The paths of the document still need
   // routes: if the plugin is registered in a scope below the root, Fastify runs no hook for an unknown path.
-  for (const url of metadataPaths)
+  // With `ignoreTrailingSlash` one route has both paths, and Fastify refuses a second one.
+  const { ignoreTrailingSlash, routerOptions } = app.initialConfig
+  const isOne = ignoreTrailingSlash || routerOptions?.ignoreTrailingSlash
+  for (const url of isOne ? metadataPaths.slice(0, 1) : metadataPaths)
     app.route({ method: ['GET', 'OPTIONS'], url, handler: async () => undefined })
 }
 
