@@ -174,13 +174,12 @@ const deliverRegistration = async (context: Context, mail: MailRow): Promise<voi
  * the mail. The code works only in the authorization request of the browser that asked for it.
  */
 const deliverCode = async (context: Context, mail: MailRow): Promise<void> => {
-  const { kind, organization_id, locale, data, attempts, created_at } = mail
+  const { kind, organization_id, locale, data, attempts, created_at: requested_at } = mail
   const { identifier = '', request = '', known_to, user_agent = '', ip_address = '' } = data
   const { user, code } = await context.store.write(async tx => {
     const user = await findUserForLogin(tx, organization_id, identifier)
     const is_known = known_to === user?.id
-    const retry_of = attempts > 0 ? created_at : undefined
-    const asked = { request_hash: hashSecret(request), is_known, retry_of }
+    const asked = { request_hash: hashSecret(request), is_known, requested_at, is_retry: attempts > 0 }
     return { user, code: user && (await createEmailCode(context, tx, user, asked)) }
   })
   const organization = await findOrganization(context.store, organization_id)

@@ -57,8 +57,9 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
 /**
  * Creates the code of a user for a request. An earlier code becomes invalid. Returns undefined when the user
  * is not allowed to use codes, or when the mailbox has got too many codes. `is_known` is true when the
- * request comes from a known browser of the user. A repeated attempt to send the mail of a request is not
- * counted and replaces no code of a later request. `retry_of` is then the time of the request.
+ * request comes from a known browser of the user. `requested_at` (ms) is the time at which the user asked for
+ * the code. A repeated attempt to send the mail (`is_retry`) is not counted and replaces no code that was
+ * requested later.
  */
 export const createEmailCode = async (
   context: Context,
@@ -67,16 +68,14 @@ export const createEmailCode = async (
   {
     request_hash,
     is_known,
-    retry_of,
-  }: { request_hash: SecretHash; is_known: boolean; retry_of: number | undefined },
+    requested_at,
+    is_retry,
+  }: { request_hash: SecretHash; is_known: boolean; requested_at: number; is_retry: boolean },
 ): Promise<string | undefined> => {
   const apart = is_known ? `:${user.organization_id}` : ''
   const mailbox = { key: `code-to:${hashSecret(mailboxOf(user.email))}${apart}`, limit: PER_MAILBOX }
-  const limits = retry_of === undefined ? [mailbox] : []
-  if (retry_of !== undefined) {
-    const later = { user_id: user.id, request_hash, time: retry_of + CODE_LIFETIME }
-    if (await hasNewerCode(tx, later)) return undefined
-  }
+  const limits = is_retry ? [] : [mailbox]
+  if (is_retry && (await hasNewerCode(tx, user.id, requested_at))) return undefined
   if (!(await mayUseCode(tx, user)) || (await checkThrottle(context, tx, limits)) > 0) return undefined
   await countFailure(context, tx, limits)
   const code = String(randomInt(10 ** DIGITS)).padStart(DIGITS, '0')
@@ -84,6 +83,7 @@ export const createEmailCode = async (
     user_id: user.id,
     code_hash: hashOf(context, request_hash, user.id, code),
     request_hash,
+    requested_at,
     expires_at: context.clock.now() + CODE_LIFETIME,
   })
   return code

@@ -1174,6 +1174,8 @@ export const tables = (kit: Kit) => {
         code_hash: text('code_hash').notNull(),
         /** The authorization request in which the code was requested. */
         request_hash: text('request_hash').$type<SecretHash>().notNull(),
+        /** The time at which the code was requested. The code is made later, when its mail is sent. */
+        requested_at: ms('requested_at').notNull().default(0),
         tries: int('tries').notNull(),
         expires_at: ms('expires_at').notNull(),
       },

@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, ne, sql } from 'drizzle-orm'
+import { and, eq, gt, lt, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -26,13 +26,10 @@ export const replaceEmailCode = async (
     .onConflictDoUpdate({ target: t.user_id, set })
 }
 
-/** True when the user has a code that expires after `time` and belongs to another request. */
-export const hasNewerCode = async (
-  tx: Transaction,
-  { user_id, request_hash, time }: { user_id: UserId; request_hash: SecretHash; time: number },
-): Promise<boolean> => {
+/** True when the user has a code that was requested after `time` (ms). */
+export const hasNewerCode = async (tx: Transaction, user_id: UserId, time: number): Promise<boolean> => {
   const { email_codes: t } = tx.tables
-  const isNewer = and(eq(t.user_id, user_id), ne(t.request_hash, request_hash), gt(t.expires_at, time))
+  const isNewer = and(eq(t.user_id, user_id), gt(t.requested_at, time))
   return (await tx.select({ user_id: t.user_id }).from(t).where(isNewer)).length > 0
 }
 
