@@ -26,8 +26,8 @@ export const seqBefore = async (q: Queries, from: number, last: number): Promise
 /**
  * Returns the cursor of a webhook that gets the events since `from` (ms). The result is `cursor`, or less on
  * PostgreSQL, where an open transaction may store an event with a smaller `seq`: all events after `settled`
- * are then read. `settled` may be 0 soon after a start. Events that are older than `from` by more than
- * `CLOCK_SKEW` are therefore left out.
+ * are then read. `settled` is 0 in the transaction of a seed, and may be 0 soon after a start. Events that
+ * are older than `from` by more than `CLOCK_SKEW` are therefore left out.
  */
 export const settledCursor = async (
   q: Queries,

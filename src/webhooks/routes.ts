@@ -1,4 +1,3 @@
-import { settledSeq } from '#src/audit/stream-store.ts'
 import type { Caller, Context } from '#src/context.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
@@ -82,8 +81,7 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     errors: [409],
     review: (q, input, good) => judgeNewWebhook(q, good, input),
     handle: async input => {
-      const settled = await settledSeq(context.store)
-      const { hook, secret } = await createWebhook(context, { ...input.body, settled }, input)
+      const { hook, secret } = await createWebhook(context, input.body, input)
       return { ...webhookAnswer(context, hook), secret }
     },
   }),
@@ -166,8 +164,8 @@ export const webhookRoutes = (context: Context): AdminRoute[] => [
     status: 200,
     answer: WebhookAnswer,
     handle: async input => {
-      const since = { from: Date.parse(input.body.from), settled: await settledSeq(context.store) }
-      return webhookAnswer(context, await replayWebhook(context, input.params.webhook_id, since, input))
+      const from = Date.parse(input.body.from)
+      return webhookAnswer(context, await replayWebhook(context, input.params.webhook_id, from, input))
     },
   }),
   route({

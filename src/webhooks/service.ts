@@ -1,5 +1,5 @@
 import { findEvent } from '#src/audit/list-store.ts'
-import { lastSeq } from '#src/audit/stream-store.ts'
+import { lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import type { EventType } from '#src/audit/types.ts'
 import type { Caller, Context, Core } from '#src/context.ts'
 import { NEVER } from '#src/delivery/queue.ts'
@@ -90,12 +90,13 @@ const recordHook = (
  * their `seq` can be lower than that of stored events (`settledCursor`). Returns the secret as text. The
  * secret is null for Ed25519, because receivers then need only the public key.
  */
-export const createWebhook = (
+export const createWebhook = async (
   context: Core,
-  input: CreateWebhook & { id?: WebhookId; secret?: Buffer; settled?: number },
+  input: CreateWebhook & { id?: WebhookId; secret?: Buffer },
   by: ChangedBy,
-): Promise<{ hook: Webhook; secret: string | null }> =>
-  writeAs(context, by.caller, async tx => {
+): Promise<{ hook: Webhook; secret: string | null }> => {
+  const settled = await settledSeq(context.store)
+  return writeAs(context, by.caller, async tx => {
     const { organization_id, problems } = await judgeNewWebhook(tx, input, by)
     throwProblems(problems)
     if ((await countWebhooks(tx, organization_id)) >= MAX)
@@ -103,7 +104,7 @@ export const createWebhook = (
     const now = context.clock.now()
     const id = input.id ?? newId('hook', now)
     const secret = input.secret ?? newWebhookSecret()
-    const { name, url, events, all_organizations, enabled, signature, settled = Infinity } = input
+    const { name, url, events, all_organizations, enabled, signature } = input
     const hook: Webhook = {
       id,
       organization_id,
@@ -130,6 +131,7 @@ export const createWebhook = (
     await recordHook(context, tx, by, 'webhook.created', hook)
     return { hook, secret: shown(hook, secret) }
   })
+}
 
 /**
  * Returns the webhook with the changed values, the names of the changed fields, and the problems of the
@@ -232,13 +234,14 @@ export const rotateWebhookSecret = (
  * Enables the webhook and delivers all events since `from` (ms) in order, even if they were delivered before.
  * A receiver can thus restore what it has lost.
  */
-export const replayWebhook = (
+export const replayWebhook = async (
   context: Core,
   id: string,
-  { from, settled }: { from: number; settled: number },
+  from: number,
   by: ChangedBy,
-): Promise<Webhook> =>
-  writeAs(context, by.caller, async tx => {
+): Promise<Webhook> => {
+  const settled = await settledSeq(context.store)
+  return writeAs(context, by.caller, async tx => {
     const hook = await getWebhook(tx, by.caller, id)
     const now = context.clock.now()
     const first = await seqBefore(tx, from, await lastSeq(tx))
@@ -248,6 +251,7 @@ export const replayWebhook = (
     await recordHook(context, tx, by, 'webhook.updated', changed, { fields: ['replay'], from })
     return changed
   })
+}
 
 /**
  * Sends one event now, even if the webhook is disabled or already got the event. The result is stored only in

@@ -2,9 +2,11 @@ import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
+import { applySeed } from '#src/seed/apply.ts'
+import { readSeed } from '#src/seed/read.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
-import { type Json, startApp } from '#test/support/app.ts'
+import { startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
@@ -90,48 +92,70 @@ test('WHK-11 a replay has an event that was stored before another with an earlie
   receiver.stop()
 })
 
-testOnPostgres(
-  'WHK-13 a new webhook and a replay wait for the events of transactions that are open',
-  async () => {
-    const { url, drop } = await temporaryPostgres(true)
-    const store = await openPostgres({ url, connections: 3 })
-    const receiver = startReceiver()
-    const app = await startApp({ outbound_allow: [receiver.target] }, { store })
-    await addUser(app, 'ada')
-    app.clock.advance(HOUR)
-    const sql = new SQL({ url, max: 1 })
-    const columns =
-      'type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, metadata, subject_id, mac'
-    /** Runs `action` while a transaction is open that stores an event with this id. */
-    const beside = (id: string, action: () => Promise<unknown>) =>
-      sql.begin(async held => {
-        await held.unsafe("SET LOCAL gatehouse.slot = '99'")
-        await held.unsafe(
-          `INSERT INTO events (id, timestamp, ${columns}) SELECT '${id}', ${app.clock.now()}, ${columns}
+/** Starts a server on a database of its own, with a user whose events are an hour old. */
+const startOnPostgres = async () => {
+  const { url, drop } = await temporaryPostgres(true)
+  const store = await openPostgres({ url, connections: 3 })
+  const receiver = startReceiver()
+  const app = await startApp({ outbound_allow: [receiver.target] }, { store })
+  await addUser(app, 'ada')
+  app.clock.advance(HOUR)
+  const sql = new SQL({ url, max: 1 })
+  const columns =
+    'type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, metadata, subject_id, mac'
+  /** Runs `action` while a transaction is open that stores an event with this id. */
+  const beside = (id: string, action: () => Promise<unknown>) =>
+    sql.begin(async held => {
+      await held.unsafe("SET LOCAL gatehouse.slot = '99'")
+      await held.unsafe(
+        `INSERT INTO events (id, timestamp, ${columns}) SELECT '${id}', ${app.clock.now()}, ${columns}
          FROM (SELECT * FROM events WHERE type = 'user.created' LIMIT 1) AS one`,
-        )
-        await action()
-      })
-    let hook: Json = {}
-    await beside('evt_first', async () => {
-      await addUser(app, 'bob')
-      hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
+      )
+      await action()
     })
-    const ids = async () => {
-      await deliverWebhooks(app.context)
-      return receiver.received.splice(0).map(({ id }) => id)
-    }
-    expect(await ids()).toContain('evt_first')
-    app.clock.advance(HOUR)
-    const from = new Date(app.clock.now()).toISOString()
-    await beside('evt_second', async () => {
-      await addUser(app, 'eve')
-      await app.admin('POST', `/webhooks/${hook.id}/replay`, { from })
-    })
-    expect((await ids())[0]).toBe('evt_second')
+  /** Delivers the events, and returns the ids of those that have arrived. */
+  const deliver = async () => {
+    await deliverWebhooks(app.context)
+    return receiver.received.splice(0).map(({ id }) => id)
+  }
+  const stop = async () => {
     receiver.stop()
     await sql.close()
     await store.close()
     await drop()
+  }
+  const hook = { name: 'Shop', url: receiver.url, events: ['user.created'] as ['user.created'] }
+  return { app, beside, deliver, stop, hook }
+}
+
+testOnPostgres(
+  'WHK-13 a new webhook and a replay wait for the events of transactions that are open',
+  async () => {
+    const { app, beside, deliver, stop, hook } = await startOnPostgres()
+    let id = ''
+    await beside('evt_first', async () => {
+      await addUser(app, 'bob')
+      id = (await create(app, '/webhooks', hook)).id
+    })
+    expect(await deliver()).toContain('evt_first')
+    app.clock.advance(HOUR)
+    const from = new Date(app.clock.now()).toISOString()
+    await beside('evt_second', async () => {
+      await addUser(app, 'eve')
+      await app.admin('POST', `/webhooks/${id}/replay`, { from })
+    })
+    expect((await deliver())[0]).toBe('evt_second')
+    await stop()
   },
 )
+
+testOnPostgres('WHK-13 a new webhook of a seed file waits for them, too', async () => {
+  const { app, beside, deliver, stop, hook } = await startOnPostgres()
+  await beside('evt_first', async () => {
+    await addUser(app, 'bob')
+    await applySeed(app.context, readSeed({ webhooks: [hook] }))
+  })
+  const found = await deliver()
+  expect([found[0], found.length]).toEqual(['evt_first', 2])
+  await stop()
+})
