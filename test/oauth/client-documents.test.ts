@@ -99,6 +99,32 @@ describe('CMD-12 the document is read again for a code or refresh token of its c
     expect(await refresh()).toBe(200)
   })
 
+  test('CMD-12 also when a login is reading it at the same time', async () => {
+    const { mine, refresh } = await refreshing()
+    app.context.documents.clear()
+    const reading = Promise.withResolvers<void>()
+    const failed = Promise.withResolvers<Response>()
+    answerWith(mine.client_id, () => {
+      reading.resolve()
+      return failed.promise
+    })
+    const login = open(mine, {}, await person())
+    await reading.promise
+    await app.events()
+    const [entry] = app.context.documents.values()
+    // The read fails as soon as the assertion waits for it.
+    const { found } = entry ?? {}
+    Object.defineProperty(entry, 'found', {
+      get: () => {
+        failed.resolve(new Response(null, { status: 503 }))
+        return found
+      },
+    })
+    expect([await refresh(), calls(mine)]).toEqual([200, 2])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['token.refreshed'])
+    expect((await login).page.status).toBe(400)
+  })
+
   test('CMD-12 an older document in memory does not replace a newer one of another server', async () => {
     const { mine, publish, refresh } = await refreshing()
     const memory = [...app.context.documents]

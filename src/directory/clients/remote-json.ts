@@ -167,10 +167,12 @@ const isKept = <T>({ read_at }: KnownJson, { stale_for }: Wanted<T>, now: number
 
 /**
  * Waits for the read of an entry, and returns its content. Returns undefined if the read failed and the
- * earlier content is too old.
+ * earlier content is too old. If the entry has no earlier content, returns the stored content: the read may
+ * belong to a login, which has none.
  */
 const usable = async <T>(entry: KnownJson, wanted: Wanted<T>, now: number): Promise<T | undefined> => {
   const found = (await entry.found) as T | undefined
+  if (entry.has_failed && found === undefined) return wanted.stored
   return entry.has_failed && !isKept(entry, wanted, now) ? undefined : found
 }
 
