@@ -4,17 +4,12 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
-import { startHousekeeping } from '#src/operations/housekeeping.ts'
+import { DRAIN_MS, startHousekeeping } from '#src/operations/housekeeping.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { hasInstance, openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { isTerminal, openLog } from './log.ts'
 
-/**
- * Milliseconds after SIGTERM in which running requests and deliveries can finish. The process ends within 2
- * s, so that a restart causes only a short pause.
- */
-const DRAIN_MS = 1_500
 /**
  * Milliseconds that a stop waits for PostgreSQL to answer the last writes. A stop waits for SQLite without a
  * limit, because only the local disk can delay SQLite.

@@ -7,6 +7,12 @@ import type { Topic } from '#src/storage/store.ts'
 import { watchEventLoop } from './event-loop.ts'
 import { hasRows } from './start-store.ts'
 
+/**
+ * Milliseconds in which running requests and deliveries can finish when the server stops. The process ends
+ * within 2 s after SIGTERM, so that a restart causes only a short pause.
+ */
+export const DRAIN_MS = 1_500
+
 /** Milliseconds between two checks whether a delivery is needed. */
 const LOOK = 5 * SECOND
 

@@ -10,7 +10,7 @@ import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { DEFAULT_ADMIN_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type Logger, silentLog } from '#src/lib/log.ts'
-import { startHousekeeping } from '#src/operations/housekeeping.ts'
+import { DRAIN_MS, startHousekeeping } from '#src/operations/housekeeping.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
@@ -168,7 +168,7 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
     config,
     seed,
     stop: async () => {
-      stopHousekeeping()
+      await Promise.race([stopHousekeeping(), Bun.sleep(DRAIN_MS)])
       await listener.stop(true)
       xml.stop()
       await store.close()

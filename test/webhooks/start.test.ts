@@ -1,12 +1,16 @@
 import { expect, test } from 'bun:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NEVER } from '#src/delivery/queue.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
+import { start } from '#src/testing/start.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { saveWebhook, wakeAll } from '#src/webhooks/store.ts'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { adminAt } from '#test/support/admin-calls.ts'
+import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
@@ -208,6 +212,35 @@ test('WHK-18 a webhook that was read before the turn of another sender is not cl
   expect(turns).toBeGreaterThan(0)
   expect(receiver.received).toHaveLength(1)
   receiver.stop()
+})
+
+test('WHK-17 a development server that stops stores the outcome of the event that is being sent', async () => {
+  const receiver = startReceiver()
+  const begun = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<Response>()
+  receiver.state.answer = () => {
+    begun.resolve()
+    return answer.promise
+  }
+  const data_dir = await mkdtemp(join(tmpdir(), 'gatehouse-'))
+  const run = async () => {
+    const { url, credentials, stop } = await start({ data_dir })
+    return { stop, admin: adminAt(url, credentials.admin_client_secret) }
+  }
+  const first = await run()
+  const hook = { name: 'Shop', url: receiver.url, events: ['role.created'] }
+  const { id } = (await first.admin('POST', '/webhooks', hook)).body
+  await first.admin('POST', '/roles', { name: 'editor', permissions: [] })
+  await begun.promise
+  const stopped = first.stop()
+  answer.resolve(new Response(null, { status: 204 }))
+  await stopped
+  const second = await run()
+  const { body } = await second.admin('GET', `/webhooks/${id}/deliveries`)
+  await second.stop()
+  expect(body.data.map(({ status }: Json) => status)).toEqual([204])
+  receiver.stop()
+  await rm(data_dir, { recursive: true })
 })
 
 testOnPostgres('WHK-18 two copies of a running server deliver each event once, in order', async () => {
