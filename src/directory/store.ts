@@ -46,7 +46,10 @@ export const chosenId = async <Id extends string>(
   id: Id | undefined,
 ): Promise<Id | undefined> => {
   if (id && (await hasRemains(q, kind, id)))
-    throw valueTaken('id', 'An object with this id is still being deleted. Try again in a minute.')
+    throw valueTaken(
+      'id',
+      'An object with this id was deleted, and rows of it remain. Try again in a minute. If this file deletes the organization of the object, apply the deletion alone first.',
+    )
   return id
 }
 

@@ -113,6 +113,9 @@ test('a file restores a deleted organization with its users', async () => {
   await expectWhole()
 })
 
+const message =
+  'An object with this id was deleted, and rows of it remain. Try again in a minute. If this file deletes the organization of the object, apply the deletion alone first.'
+
 test('ids of a deleted organization are refused in another one until its rows are purged', async () => {
   await app.admin('DELETE', `/organizations/org_${UUID}`)
   await app.events()
@@ -121,7 +124,6 @@ test('ids of a deleted organization are refused in another one until its rows ar
     { ...file.groups[0], roles: [] },
   ]
   const moved = { ...file, organizations: [{ slug: 'acme' }], users: [user], groups: [group], clients: [] }
-  const message = 'An object with this id is still being deleted. Try again in a minute.'
   const places = ['roles[0]', 'users[0]', 'groups[0]', 'identity_providers[0]']
   await expect(apply(moved)).rejects.toThrow(
     `nothing was applied.\n${places.map(place => `  seed: ${place}.id: ${message}`).join('\n')}`,
@@ -131,4 +133,17 @@ test('ids of a deleted organization are refused in another one until its rows ar
   expect(await apply(moved)).toHaveLength(5)
   expect((await app.admin('GET', `/roles/role_${UUID}`)).body.user_count).toBe(0)
   expect((await app.admin('GET', `/groups/grp_${UUID}`)).body.member_count).toBe(1)
+})
+
+test('an id is not moved by the file that deletes its organization, but by a later one', async () => {
+  await app.events()
+  const organizations = [{ slug: 'default' }]
+  const moved = { organizations, roles: [{ ...file.roles[0], organization: 'default' }] }
+  await expect(apply(moved, { prune: true })).rejects.toThrow(
+    `nothing was applied.\n  seed: roles[0].id: ${message}`,
+  )
+  expect([await app.events(), await apply(file)]).toEqual([[], []])
+  expect(await listed(apply({ organizations }, { prune: true }))).toEqual(['delete organizations acme'])
+  await purge(app.context)
+  expect(await listed(apply(moved))).toEqual(['create roles default/editor'])
 })
