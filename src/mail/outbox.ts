@@ -140,7 +140,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   // sends many mails at once uses one connection and leaves the other connections to other organizations.
   at_once: 4,
   at_once_each: 1,
-  // The lease is long enough for one answer of `ANSWER_TIMEOUT` and all other answers of the attempt.
+  // Longer than `SEND_TIMEOUT`, because an attempt also reads and writes rows.
   lease: 2 * ANSWER_TIMEOUT,
   longest: longestPause(PAUSES),
   due: listDueMails,

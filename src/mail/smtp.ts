@@ -12,6 +12,11 @@ const TIMEOUT = 10 * SECOND
  * RFC, a server that hangs would delay the other mails of the organization for longer than a code is valid.
  */
 export const ANSWER_TIMEOUT = 2 * MINUTE
+/**
+ * Milliseconds for all answers of an attempt. The connection is then closed. Otherwise a server that delays
+ * each answer would get the mail from another sender too, after the lease of the first one (mail/outbox.ts).
+ */
+const SEND_TIMEOUT = 3.5 * MINUTE
 
 /**
  * Returns the options of the SMTP connection. Mails contain sign-in links. A mail server on another machine
@@ -49,6 +54,7 @@ export const smtpTransport = ({
       await (await transporter).sendMail({
         from: mail_from,
         ...mail,
+        signal: AbortSignal.timeout(SEND_TIMEOUT),
         // Prevents automatic replies: https://www.rfc-editor.org/rfc/rfc3834#section-5
         headers: { 'Auto-Submitted': 'auto-generated' },
       })

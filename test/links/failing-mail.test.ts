@@ -1,8 +1,12 @@
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import type { AddressInfo } from 'node:net'
 import { eq } from 'drizzle-orm'
+import { SMTPServer } from 'smtp-server'
 import type { Mail } from '#src/context.ts'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
+import { mailQueue } from '#src/mail/outbox.ts'
+import { smtpTransport } from '#src/mail/smtp.ts'
 import { startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
@@ -129,4 +133,36 @@ describe('a notice of a factor', () => {
     expect(letter?.text).toContain(`“${shown}” was removed`)
     expect(`${letter?.subject}${letter?.text}${letter?.html}`).not.toContain('evil')
   })
+})
+
+test('an attempt that the mail server draws out ends before another sender may claim the mail', async () => {
+  const [listening, begun, closed] = Array.from({ length: 3 }, () => Promise.withResolvers<void>())
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData: () => begun?.resolve(),
+    onClose: () => closed?.resolve(),
+  })
+  server.listen(0, '127.0.0.1', listening?.resolve)
+  await listening?.promise
+  const smtp_url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`
+  const times: number[] = []
+  const end = new AbortController()
+  const timeout = spyOn(AbortSignal, 'timeout').mockImplementation(ms => {
+    times.push(ms)
+    return end.signal
+  })
+  const letter = { to: 'ada@example.com', subject: 'Hello', text: 'Hello', html: '' }
+  const sending = smtpTransport({ smtp_url, mail_from: 'id@example.com' })?.send(letter)
+  const outcome = sending?.then(
+    () => 'sent',
+    () => 'failed',
+  )
+  await begun?.promise
+  timeout.mockRestore()
+  expect(times.map(ms => ms < mailQueue(async () => {}).lease)).toEqual([true])
+  end.abort()
+  expect(await outcome).toBe('failed')
+  await closed?.promise
+  await new Promise<void>(done => server.close(done))
 })
