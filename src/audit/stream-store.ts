@@ -33,12 +33,19 @@ export const lastSeq = async (q: Queries): Promise<number> => {
   return row?.seq ?? 0
 }
 
-/** Returns the event with the largest `seq`. */
-export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string } | undefined> => {
+/** The last event that a reader has read. `id` is a result of {@link lastId}. */
+export interface Seen {
+  seq: number
+  id: string
+}
+
+/** Returns the event with the largest `seq`, or with the largest one up to `most`. */
+export const newestEvent = async (q: Queries, most?: number): Promise<Seen | undefined> => {
   const { events } = q.tables
   const [row] = await q
     .select({ seq: events.seq, id: events.id })
     .from(events)
+    .where(most === undefined ? undefined : lte(events.seq, most))
     .orderBy(desc(events.seq))
     .limit(1)
   return row
@@ -49,25 +56,8 @@ export const newestEvent = async (q: Queries): Promise<{ seq: number; id: string
  * id with an earlier result for the same `seq`. SQLite may give the `seq` of a removed event to a new event,
  * but the new event has another id. PostgreSQL uses no `seq` again, so on PostgreSQL the result is always ''.
  */
-export const lastId = async (store: Store, seq: number): Promise<string> => {
-  if (store.engine === 'postgres') return ''
-  const [row] = await store.read(q => {
-    const { events } = q.tables
-    return q
-      .select({ id: events.id })
-      .from(events)
-      .where(lte(events.seq, seq))
-      .orderBy(desc(events.seq))
-      .limit(1)
-  })
-  return row?.id ?? ''
-}
-
-/** The last event that a reader has read. `id` is a result of {@link lastId}. */
-export interface Seen {
-  seq: number
-  id: string
-}
+export const lastId = async (store: Store, seq: number): Promise<string> =>
+  store.engine === 'postgres' ? '' : ((await store.read(q => newestEvent(q, seq)))?.id ?? '')
 
 /** Returns the last settled event: see {@link settledSeq}. */
 export const lastSettled = async (store: Store): Promise<Seen> => {
