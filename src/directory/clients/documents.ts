@@ -85,11 +85,9 @@ export const rereadDocument = async (
 const tooOld = (
   stored: DynamicClient | undefined,
   now: number,
-): Pick<Wanted<Registration>, 'changed_at' | 'asked_after' | 'prefers_stored'> => {
+): Pick<Wanted<Registration>, 'changed_at' | 'keeps_day'> => {
   const changed_at = stored?.changed_at ?? Number.NEGATIVE_INFINITY
-  return changed_at <= now + CLOCK_SKEW
-    ? { changed_at }
-    : { asked_after: now - ASKED_AGAIN, prefers_stored: true }
+  return changed_at <= now + CLOCK_SKEW ? { changed_at } : { changed_at: now - ASKED_AGAIN, keeps_day: true }
 }
 
 const wantedDocument = (

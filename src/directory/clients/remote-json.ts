@@ -48,8 +48,8 @@ export interface Wanted<T> {
   /** Stored content. If memory has no content, the stored content counts as content that was just read. */
   readonly stored?: T
   /**
-   * Time of the last change of the stored content, in milliseconds since the epoch. Content in memory that
-   * was requested at or before this time is not used: it may be older than the stored content.
+   * Time in milliseconds since the epoch, usually that of the last change of the stored content. Content in
+   * memory that was requested at or before this time is not used: it may be older than the stored content.
    */
   readonly changed_at?: number
   /**
@@ -57,11 +57,8 @@ export interface Wanted<T> {
    * even if it is fresh.
    */
   readonly asked_after?: number
-  /**
-   * True if content in memory that was requested at or before `asked_after` may be older than the stored
-   * content. The stored content is then the known content, but its day begins with the last read.
-   */
-  readonly prefers_stored?: boolean
+  /** True if the day of the stored content begins with the last read, although `changed_at` is later. */
+  readonly keeps_day?: boolean
 }
 
 /**
@@ -81,10 +78,7 @@ export const findJson = async <T>(context: Core, wanted: Wanted<T>): Promise<T |
   const now = clock.now()
   const { origin } = new URL(url)
   const remembered = documents.get(key)
-  const isOld =
-    remembered !== undefined &&
-    (remembered.asked_at <= changed_at || (wanted.prefers_stored && remembered.asked_at <= asked_after))
-  const inMemory = isOld ? undefined : remembered
+  const inMemory = remembered && remembered.asked_at > changed_at ? remembered : undefined
   const known = hasContent(inMemory) ? inMemory : (storedEntry(wanted, origin, now, remembered) ?? inMemory)
   if (known && isFresh(known, now) && known.asked_at > asked_after) return usable(known, wanted, now)
   try {
@@ -124,7 +118,7 @@ const hasContent = (entry: KnownJson | undefined): entry is KnownJson =>
 
 /** Returns an entry with the stored content. The entry has expired, so its content is read at once. */
 const storedEntry = <T>(
-  { stored, prefers_stored }: Wanted<T>,
+  { stored, keeps_day }: Wanted<T>,
   origin: string,
   now: number,
   remembered: KnownJson | undefined,
@@ -137,7 +131,7 @@ const storedEntry = <T>(
         has_failed: true,
         expires_at: now,
         asked_at: Number.NEGATIVE_INFINITY,
-        read_at: prefers_stored && hasContent(remembered) ? Math.min(now, remembered.read_at) : now,
+        read_at: keeps_day && hasContent(remembered) ? Math.min(now, remembered.read_at) : now,
         validators: {},
       }
 

@@ -16,14 +16,16 @@ import type { IdentityProvider } from './types.ts'
 type Type = IdentityProvider['type']
 export type GivenSettings = Record<string, unknown>
 
+const pemsOf = ({ certificates }: GivenSettings): string[] => (certificates ?? []) as string[]
+
 /**
  * Returns a problem for each certificate whose key cannot verify signatures. A stored certificate is not
  * checked, because an earlier version may have accepted it.
  */
 const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = {}): Detail[] => {
-  const [pems, stored] = [after, before].map(({ certificates }) => (certificates ?? []) as string[])
-  return (pems ?? []).flatMap((pem, index) =>
-    stored?.includes(pem) || usableKeyOf(new X509Certificate(pem))
+  const stored = pemsOf(before)
+  return pemsOf(after).flatMap((pem, index) =>
+    stored.includes(pem) || usableKeyOf(new X509Certificate(pem))
       ? []
       : [
           {
