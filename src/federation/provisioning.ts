@@ -59,7 +59,7 @@ export const provisionUser = async (
     const [{ roles: defaults = [] } = {}] = await withRoles(q, [provider])
     // Names that are not roles of the organization are ignored. The provider's list may contain groups of the
     // provider, and a renamed or deleted role must not lock people out.
-    const wanted = [...new Set([...(found?.invitation.roles ?? []), ...profile.roles])]
+    const wanted = [...(found?.invitation.roles ?? []), ...profile.roles]
     const existing = new Set((await rolesNamed(q, organization.id, wanted)).map(({ name }) => name))
     const named = [...defaults.map(({ name }) => name), ...wanted.filter(name => existing.has(name))]
     return {
