@@ -113,6 +113,8 @@ export const openCharges = (workers: number): Core['charges'] => ({
   mailboxes: new TokenBuckets(MAX_BUCKETS, workers),
 })
 
+type Charged = Pick<Core, 'clock' | 'charges'>
+
 /** Work to charge to a network and an organization. */
 export interface Charge {
   ip_address: string
@@ -141,7 +143,7 @@ export interface Charge {
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const charge = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  { clock, charges }: Charged,
   { ip_address, organization_id, kind, units = 1, shared_units = units, device }: Charge,
 ): void => {
   const { networks, organizations } = charges
@@ -175,6 +177,8 @@ const PER_PERSON: Allowance = { burst: 20, per_second: 60 / 3_600 }
 /** Limit on calls to one origin, so that clients cannot use Gatehouse to flood another server. */
 const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
 
+const TOO_MANY_DOCUMENTS = 'Too many metadata documents of applications were requested.'
+
 /**
  * Charges the fetch of a metadata document to the person who causes it and to the document's origin. The
  * person can name any number of URLs, of one origin or of many.
@@ -182,7 +186,7 @@ const PER_ORIGIN: Allowance = { burst: 30, per_second: 30 / 60 }
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
 export const chargeDocument = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
+  { clock, charges }: Charged,
   { user_id, origin }: { user_id: UserId; origin: string },
 ): void =>
   takeAll(
@@ -192,7 +196,7 @@ export const chargeDocument = (
     ],
     1,
     clock.now(),
-    'Too many metadata documents of applications were requested.',
+    TOO_MANY_DOCUMENTS,
   )
 
 /**
@@ -201,13 +205,8 @@ export const chargeDocument = (
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
-export const chargeReread = ({ clock, charges }: Pick<Core, 'clock' | 'charges'>, origin: string): void =>
-  takeAll(
-    [[charges.organizations, `reread:${origin}`, PER_ORIGIN]],
-    1,
-    clock.now(),
-    'Too many metadata documents of applications were requested.',
-  )
+export const chargeReread = (core: Charged, origin: string): void =>
+  takeOne(core, `reread:${origin}`, PER_ORIGIN, TOO_MANY_DOCUMENTS)
 
 /**
  * Charges the fetch of a client's key set to the origin of the key set. A fetch is charged to a separate
@@ -216,16 +215,8 @@ export const chargeReread = ({ clock, charges }: Pick<Core, 'clock' | 'charges'>
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
-export const chargeKeySet = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
-  { origin, isOwn }: { origin: string; isOwn: boolean },
-): void =>
-  takeAll(
-    [[charges.organizations, `keys:${isOwn}:${origin}`, PER_ORIGIN]],
-    1,
-    clock.now(),
-    'Too many key sets of applications were requested.',
-  )
+export const chargeKeySet = (core: Charged, { origin, isOwn }: { origin: string; isOwn: boolean }): void =>
+  takeOne(core, `keys:${isOwn}:${origin}`, PER_ORIGIN, 'Too many key sets of applications were requested.')
 
 /**
  * Limit on tests of connections to identity providers in one organization. Each test calls other servers at
@@ -239,14 +230,11 @@ const CONNECTION_TESTS: Allowance = { burst: 20, per_second: 20 / 600 }
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
-export const chargeConnectionTest = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
-  organization_id: OrganizationId,
-): void =>
-  takeAll(
-    [[charges.organizations, `connection-test:${organization_id}`, CONNECTION_TESTS]],
-    1,
-    clock.now(),
+export const chargeConnectionTest = (core: Charged, organization_id: OrganizationId): void =>
+  takeOne(
+    core,
+    `connection-test:${organization_id}`,
+    CONNECTION_TESTS,
     'Too many connections were tested in this organization.',
   )
 
@@ -262,16 +250,16 @@ const ADMIN_CALLS: Allowance = { burst: 60, per_second: 1 }
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */
-export const chargeAdminCall = (
-  { clock, charges }: Pick<Core, 'clock' | 'charges'>,
-  organization_id: OrganizationId,
-): void =>
-  takeAll(
-    [[charges.organizations, `admin-call:${organization_id}`, ADMIN_CALLS]],
-    1,
-    clock.now(),
+export const chargeAdminCall = (core: Charged, organization_id: OrganizationId): void =>
+  takeOne(
+    core,
+    `admin-call:${organization_id}`,
+    ADMIN_CALLS,
     'Administrators of this organization caused too many calls to other servers.',
   )
+
+const takeOne = ({ clock, charges }: Charged, key: string, allowance: Allowance, description: string) =>
+  takeAll([[charges.organizations, key, allowance]], 1, clock.now(), description)
 
 /** A bucket to charge, and the units if they differ from those of the other buckets. */
 export type Due = [buckets: TokenBuckets, key: string, allowance: Allowance, units?: number]
