@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import type { Response } from 'playwright-core'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
-import { inConsole } from '#test/support/console.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 
 const at = inConsole()
@@ -39,6 +39,40 @@ const valuesOf = (member: string, value: unknown): unknown[] =>
       : []
 
 testInChromium(
+  'CON-31 a tenant’s administrator is offered the own organization, and nothing of the server',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme', { name: 'Acme' })
+    await addUser(served.app, 'bob', { organization_id: id, roles: ['admin'] })
+    await enterConsole(page, served.url, `/console?organization=${id}`, 'bob')
+    const menu = page.getByRole('navigation', { name: 'Menu' })
+    await menu.getByRole('link', { name: 'Organization', exact: true }).click()
+    await at.heading('Acme')
+    expect(
+      await menu.getByRole('link', { name: 'Organization', exact: true }).getAttribute('aria-current'),
+    ).toBe('page')
+    expect(page.url()).toEndWith(`/console/organizations/${id}`)
+    expect(await at.button('Delete').count()).toBe(0)
+    await page.locator('.actions').getByRole('link', { name: 'Looks' }).click()
+    await at.heading('Looks')
+    expect(await menu.locator('[aria-current=page]').innerText()).toBe('Organization')
+    await page.locator('a.back').click()
+    await at.heading('Acme')
+    await page.locator('a.back').click()
+    await at.heading('Overview')
+
+    await page.keyboard.press('Control+k')
+    const options = page.getByRole('option')
+    await options.filter({ hasText: 'Add a role' }).waitFor()
+    const texts = (await options.allInnerTexts()).map(text => text.split('\n')[0])
+    expect(texts).toContain('Organization')
+    for (const title of ['Settings', 'Organizations', 'Add an organization'])
+      expect(texts).not.toContain(title)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-31 a tenant’s administrator gets nothing of another organization, at no call of any screen',
   async () => {
     const { page, served } = at
@@ -63,6 +97,7 @@ testInChromium(
       .getByRole('link')
       .evaluateAll(links => links.map(link => link.getAttribute('href')?.replace('/console/', '') ?? ''))
     expect(lists).not.toContain('settings')
+    expect(lists).toContain(`organizations/${acme.id}`)
     expect(lists.length).toBeGreaterThan(8)
     for (const path of [
       ...lists.filter(href => !href.startsWith('/console') && !href.startsWith('guide')),
@@ -72,6 +107,7 @@ testInChromium(
       expect([path, await page.getByText('Not found', { exact: true }).count()]).toEqual([path, 0])
       expect([path, await page.getByText(/beta-/).count()]).toEqual([path, 0])
     }
+    expect(answers.filter(answer => answer.status() >= 400).map(answer => answer.url())).toEqual([])
     for (const path of foreign) {
       await at.walk(path)
       await page.getByText('Not found', { exact: true }).first().waitFor()

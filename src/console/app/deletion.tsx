@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { ConfirmCall } from './confirm-call.tsx'
+import { mayOn } from './me.ts'
 import { Card } from './parts.tsx'
 import { go } from './router.ts'
 import { say, words } from './words.ts'
@@ -7,9 +8,9 @@ import { say, words } from './words.ts'
 const { common } = words
 
 /**
- * Shows a card with a button that deletes the object of a screen. The person confirms the deletion.
- * Afterwards the list of objects of this kind opens. The card is the last card of a screen, so that nobody
- * deletes an object by accident.
+ * Shows a card with a button that deletes the object of a screen, if the caller may delete it. The person
+ * confirms the deletion. Afterwards the list of objects of this kind opens. The card is the last card of a
+ * screen, so that nobody deletes an object by accident.
  */
 export const Deletion = (props: {
   name: string
@@ -24,6 +25,7 @@ export const Deletion = (props: {
 }) => {
   const { name, typed, text, path, list } = props
   const [isAsked, setAsked] = useState(false)
+  if (!mayOn('delete', path)) return null
   return (
     <Card
       title={common.delete}

@@ -27,11 +27,15 @@ const families: readonly (readonly Member[])[] = [
 
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
 
-/** True when the current screen is in the family of the menu entry with this path. */
+/**
+ * True when the current screen is in the family of the menu entry with this path. The entry of a single
+ * organization leads to its screen, which is below the first list of its family.
+ */
 export const isWithin = (href: string): boolean =>
   href === '/console'
     ? path.value === href
-    : isAt(href) || (families.find(([first]) => first?.[0] === href)?.some(([each]) => isAt(each)) ?? false)
+    : isAt(href) ||
+      (families.find(([first]) => first && href.startsWith(first[0]))?.some(([each]) => isAt(each)) ?? false)
 
 /** Shows the links between the lists of the current family. */
 export const Tabs = () => {

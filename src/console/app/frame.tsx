@@ -4,46 +4,15 @@ import { confirmation, openRenewal, renewal } from './api.ts'
 import { Confirm, Dialog } from './dialogs.tsx'
 import { isWithin } from './families.tsx'
 import { useObject } from './hooks.ts'
-import { Icon, type IconName } from './icons.tsx'
-import { type Me, may, mayOnServer, me } from './me.ts'
+import { Icon } from './icons.tsx'
+import { type Me, me } from './me.ts'
+import { menu } from './menu.ts'
 import { openPalette, Palette } from './palette.tsx'
 import { Avatar, Failure } from './parts.tsx'
 import { leaving, path } from './router.ts'
 import { person, signInAnew } from './session.ts'
 import { Toast } from './toast.tsx'
 import { words } from './words.ts'
-
-type Name = IconName & keyof typeof words.nav
-
-/**
- * Entries of the menu in groups: the overview, people, applications, the server. Each entry has the
- * permission that its screen needs, or '' when the screen needs none.
- */
-const screens: [name: Name, href: string, permission: string, group: number][] = [
-  ['overview', '/console', '', 0],
-  ['users', '/console/users', 'users:read', 1],
-  ['groups', '/console/groups', 'groups:read', 1],
-  ['roles', '/console/roles', 'roles:read', 1],
-  ['sessions', '/console/sessions', 'sessions:read', 1],
-  ['clients', '/console/clients', 'clients:read', 2],
-  ['apis', '/console/apis', 'apis:read', 2],
-  ['providers', '/console/identity-providers', 'identity_providers:read', 2],
-  ['webhooks', '/console/webhooks', 'webhooks:read', 2],
-  ['organizations', '/console/organizations', 'organizations:read', 3],
-  ['events', '/console/events', 'events:read', 3],
-  ['settings', '/console/settings', 'settings:read', 3],
-  ['guide', '/console/guide', '', 3],
-]
-
-/**
- * True when the caller may open the screen. Only administrators of the default organization may open the
- * settings of the server.
- */
-const isAllowed = ([name, , permission]: (typeof screens)[number]): boolean =>
-  permission === '' || (name === 'settings' ? mayOnServer : may)(permission)
-
-/** Returns the screens that the caller may open. */
-export const openScreens = (): typeof screens => (me.value ? screens.filter(isAllowed) : [])
 
 const isOwnOnly = ({ permissions }: Me): boolean => permissions.every(name => name.startsWith('profile:'))
 
@@ -126,7 +95,7 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
     if (read.data) me.value = read.data
   }, [read.data])
   const isShut = read.problem?.status === 403 || (me.value !== undefined && isOwnOnly(me.value))
-  const open = isShut ? [] : openScreens()
+  const open = isShut ? [] : menu()
   const here = path.value
   useEffect(() => setOpen(false), [here])
   return (
@@ -156,15 +125,15 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
             <kbd>{words.palette.keys}</kbd>
           </button>
           <nav aria-label={nav.menu}>
-            {open.map(([name, href, , group], at) => (
+            {open.map(([icon, title, href, , group], at) => (
               <a
-                key={name}
-                class={open[at - 1]?.[3] === group ? '' : 'apart'}
+                key={href}
+                class={open[at - 1]?.[4] === group ? '' : 'apart'}
                 href={href}
                 aria-current={isWithin(href) ? 'page' : undefined}
               >
-                <Icon name={name} />
-                {nav[name]}
+                <Icon name={icon} />
+                {title}
               </a>
             ))}
           </nav>

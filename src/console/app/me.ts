@@ -9,8 +9,18 @@ export interface Me {
 /** Set before the first screen is shown. */
 export const me = signal<Me | undefined>(undefined)
 
-/** True when the caller has the permission. */
-export const may = (permission: string): boolean => me.value?.permissions.includes(permission) ?? false
+/** Permissions that have an effect only for administrators of the default organization. */
+const ON_SERVER = /^(?:settings:|organizations:(?:create|delete)$)/
 
-/** True when the caller has the permission and may act on all organizations and on the server. */
-export const mayOnServer = (permission: string): boolean => (me.value?.instance ?? false) && may(permission)
+/** True when the caller may make the calls that need the permission. */
+export const may = (permission: string): boolean =>
+  me.value !== undefined &&
+  me.value.permissions.includes(permission) &&
+  (me.value.instance || !ON_SERVER.test(permission))
+
+/** True when the caller may list the organizations. Other callers may read at most their own organization. */
+export const mayListOrganizations = (): boolean => (me.value?.instance ?? false) && may('organizations:read')
+
+/** True when the caller may change or delete the object with this path in the API. */
+export const mayOn = (action: 'update' | 'delete', path: string): boolean =>
+  may(`${path.split('/')[1]?.replace('-', '_')}:${action}`)

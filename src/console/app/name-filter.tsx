@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { read, withQuery } from './api.ts'
 import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
-import { may, mayOnServer } from './me.ts'
+import { may, mayListOrganizations } from './me.ts'
 import { words } from './words.ts'
 
 interface Found {
@@ -34,7 +34,7 @@ const kinds = {
   },
   organization: {
     list: '/organizations',
-    isOpen: () => mayOnServer('organizations:read'),
+    isOpen: mayListOrganizations,
     name: ({ slug }: Found) => slug,
     about: ({ display_name }: Found) => display_name,
   },

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { read } from './api.ts'
-import { mayOnServer } from './me.ts'
+import { mayListOrganizations } from './me.ts'
 import { Value } from './parts.tsx'
 import { person } from './session.ts'
 
@@ -97,7 +97,7 @@ export const useOrganizations = (
   withOwn = false,
 ): ((id: string) => string | undefined) => {
   const [names, setNames] = useState<Record<string, string | undefined>>({})
-  const all = mayOnServer('organizations:read') ? objects.map(({ organization_id }) => organization_id) : []
+  const all = mayListOrganizations() ? objects.map(({ organization_id }) => organization_id) : []
   const ids = [...new Set(all)].filter(id => withOwn || id !== person.value?.organization_id)
   useEffect(() => {
     const reading = ids.map(async id => [id, await readName(`/organizations/${id}`)] as const)
@@ -108,7 +108,7 @@ export const useOrganizations = (
 
 /** Shows a separator and a link to an organization, unless it is the caller's own organization. */
 export const ForeignOrganization = ({ id }: { id: string }) =>
-  mayOnServer('organizations:read') && id !== person.value?.organization_id ? (
+  mayListOrganizations() && id !== person.value?.organization_id ? (
     <>
       {' · '}
       <NamedLink type="organization" id={id} />

@@ -1,5 +1,5 @@
 import { type PageOf, useObject } from './hooks.ts'
-import { mayOnServer } from './me.ts'
+import { mayListOrganizations } from './me.ts'
 import { NameFilter } from './name-filter.tsx'
 import { words } from './words.ts'
 
@@ -15,7 +15,7 @@ let hasSeveral = false
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props
-  const path = mayOnServer('organizations:read') ? '/organizations?limit=2' : undefined
+  const path = mayListOrganizations() ? '/organizations?limit=2' : undefined
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1
   if (!path || !(hasSeveral || (data && more.id))) return null

@@ -1,4 +1,7 @@
 import type { IconName } from './icons.tsx'
+import { may } from './me.ts'
+import { openPlaces } from './menu.ts'
+import { person } from './session.ts'
 import { words } from './words.ts'
 
 /** An entry of the search: a screen, an action or an object. */
@@ -13,61 +16,27 @@ export interface Found {
 
 const { nav, palette } = words
 
-const screens: [icon: IconName, title: string, href: string][] = [
-  ['overview', nav.overview, ''],
-  ['users', nav.users, '/users'],
-  ['mail', nav.invitations, '/invitations'],
-  ['users', nav.registrations, '/registrations'],
-  ['clients', nav.clients, '/clients'],
-  ['clients', nav.dynamicClients, '/dynamic-clients'],
-  ['apis', nav.apis, '/apis'],
-  ['sessions', nav.sessions, '/sessions'],
-  ['roles', nav.roles, '/roles'],
-  ['groups', nav.groups, '/groups'],
-  ['organizations', nav.organizations, '/organizations'],
-  ['providers', nav.providers, '/identity-providers'],
-  ['webhooks', nav.webhooks, '/webhooks'],
-  ['events', nav.events, '/events'],
-  ['settings', nav.settings, '/settings'],
-  ['guide', nav.guide, '/guide'],
-]
-
 /** Further words by which a person may look for a screen. */
 const also: Record<string, string> = {
-  '': `SMTP ${words.health.names.mail} ${words.health.title}`,
-  '/events': words.common.events,
-  '/settings': `${words.settings.keys} ${words.settings.backups}`,
+  '/console': `SMTP ${words.health.names.mail} ${words.health.title}`,
+  '/console/events': words.common.events,
+  '/console/settings': `${words.settings.keys} ${words.settings.backups}`,
 }
 
-/** The screens and actions of the console. */
-export const actions: Found[] = [
-  ...screens.map(
-    ([icon, title, href]): Found => ({
-      icon,
-      title,
-      about: palette.screen,
-      href: `/console${href}`,
-      also: also[href] ?? '',
-    }),
-  ),
-  ...(
-    [
-      [palette.newUser, 'users/new'],
-      [palette.invite, 'invitations'],
-      [palette.newClient, 'clients/new'],
-      [words.apis.add, 'apis'],
-      [words.roles.add, 'roles'],
-      [words.groups.add, 'groups'],
-      [words.organization.add, 'organizations'],
-      [words.providers.add, 'identity-providers'],
-      [words.webhooks.add, 'webhooks'],
-    ] as const
-  ).map(([title, path]): Found => ({ icon: 'plus', title, about: palette.action, href: `/console/${path}` })),
-  { icon: 'account', title: nav.account, about: palette.action, href: '/account', also: words.users.signOut },
-]
+const additions = [
+  [palette.newUser, 'users/new', 'users:create'],
+  [palette.invite, 'invitations', 'users:create'],
+  [palette.newClient, 'clients/new', 'clients:create'],
+  [words.apis.add, 'apis', 'apis:create'],
+  [words.roles.add, 'roles', 'roles:create'],
+  [words.groups.add, 'groups', 'groups:create'],
+  [words.organization.add, 'organizations', 'organizations:create'],
+  [words.providers.add, 'identity-providers', 'identity_providers:create'],
+  [words.webhooks.add, 'webhooks', 'webhooks:create'],
+] as const
 
 /** Returns search entries that open parts of the settings of the person's own organization. */
-export const ownSettings = (id: string): Found[] => [
+const ownSettings = (id = person.value?.organization_id): Found[] => [
   {
     icon: 'settings',
     title: words.looks.title,
@@ -82,6 +51,20 @@ export const ownSettings = (id: string): Found[] => [
     href: `/console/organizations/${id}#sign-in`,
     also: words.organization.passwords,
   },
+]
+
+/** Returns the screens and actions that the caller may use. */
+export const actions = (): Found[] => [
+  ...openPlaces().map(
+    ([icon, title, href]): Found => ({ icon, title, about: palette.screen, href, also: also[href] ?? '' }),
+  ),
+  ...additions
+    .filter(([, , permission]) => may(permission))
+    .map(
+      ([title, path]): Found => ({ icon: 'plus', title, about: palette.action, href: `/console/${path}` }),
+    ),
+  { icon: 'account', title: nav.account, about: palette.action, href: '/account', also: words.users.signOut },
+  ...(may('organizations:read') ? ownSettings() : []),
 ]
 
 const wordsOf = (text: string): string[] => text.toLowerCase().split(/\s+/)

@@ -5,10 +5,9 @@ import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
 import { Icon } from './icons.tsx'
 import { foreignOrganization } from './names.tsx'
-import { actions, type Found, isMeant, ownSettings } from './palette-actions.ts'
+import { actions, type Found, isMeant } from './palette-actions.ts'
 import { nameOf } from './person-field.tsx'
 import { go, leave } from './router.ts'
-import { person } from './session.ts'
 import { joined, words } from './words.ts'
 
 let openings = 0
@@ -84,11 +83,11 @@ const find = async (term: string): Promise<Found[]> => {
       }),
     ),
     ...organizations.map(
-      ({ display_name = '', slug = '' }): Found => ({
+      ({ id = '', display_name = '', slug = '' }): Found => ({
         icon: 'organizations',
         title: display_name,
         about: slug,
-        href: `/console/organizations/${slug}`,
+        href: `/console/organizations/${id}`,
       }),
     ),
     ...(await Promise.all(
@@ -136,9 +135,7 @@ const Panel = (props: { opening: number }) => {
     }
   }, [term])
   const typed = text.trim().toLowerCase()
-  const meant = [...actions, ...ownSettings(person.value?.organization_id ?? '')].filter(each =>
-    isMeant(each, typed),
-  )
+  const meant = actions().filter(each => isMeant(each, typed))
   /**
    * Ranks an exact title first, then screens and actions, then objects. Within screens and actions, and
    * within objects, titles that begin with the text come first.

@@ -47,6 +47,14 @@ export const EventsLink = ({ of }: { of: string }) =>
     </a>
   ) : null
 
+/** Shows a button that opens the form for a new object, if the caller has the permission. */
+export const AddButton = (props: { label: string; permission: string; onAdd(): void }) =>
+  may(props.permission) ? (
+    <button type="button" class="primary" onClick={props.onAdd}>
+      <Icon name="plus" /> {props.label}
+    </button>
+  ) : null
+
 /** Shows a state in a few words, coloured by its meaning. */
 export const Badge = ({
   tone = 'plain',

@@ -4,7 +4,7 @@ import { Deletion } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
-import { may } from '../me.ts'
+import { may, mayListOrganizations } from '../me.ts'
 import { Card, Heading, Value } from '../parts.tsx'
 import { Sections } from '../sections.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -107,7 +107,9 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
 /** Screen of one organization. */
 export const OrganizationScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
-  const back = { href: '/console/organizations', label: words.nav.organizations }
+  const back = mayListOrganizations()
+    ? { href: '/console/organizations', label: words.nav.organizations }
+    : { href: '/console', label: words.nav.overview }
   const organization = loaded.data
   if (!organization) return <UnloadedScreen title={words.log.organization} back={back} loaded={loaded} />
   const { display_name, name, slug } = organization
@@ -136,9 +138,11 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
             {words.nav.clients}
           </a>
         )}
-        <a class="button" href={`/console/events?organization_id=${organization.id}`}>
-          {words.common.events}
-        </a>
+        {may('events:read') && (
+          <a class="button" href={`/console/events?organization_id=${organization.id}`}>
+            {words.common.events}
+          </a>
+        )}
       </Heading>
       <div class="narrow stack">
         <Form organization={organization} loaded={loaded} />

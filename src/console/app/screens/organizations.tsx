@@ -6,7 +6,7 @@ import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
-import { Empty, Heading } from '../parts.tsx'
+import { AddButton, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
 import { say, words } from '../words.ts'
 
@@ -28,9 +28,11 @@ export const OrganizationsScreen = () => {
   return (
     <>
       <Heading title={words.nav.organizations} lead={words.organization.lead}>
-        <button type="button" class="primary" onClick={() => setDraft({ name: '' })}>
-          <Icon name="plus" /> {words.organization.add}
-        </button>
+        <AddButton
+          label={words.organization.add}
+          permission="organizations:create"
+          onAdd={() => setDraft({ name: '' })}
+        />
       </Heading>
       <div class="filters">
         <SearchField

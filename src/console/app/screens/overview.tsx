@@ -1,10 +1,10 @@
 import { withQuery } from '../api.ts'
 import { Chart, type Point } from '../chart.tsx'
-import { openScreens } from '../frame.tsx'
 import { type PageOf, useObject } from '../hooks.ts'
 import { Icon, type IconName } from '../icons.tsx'
 import { Rows } from '../list.tsx'
-import { may, mayOnServer } from '../me.ts'
+import { may } from '../me.ts'
+import { menu } from '../menu.ts'
 import { Badge, Card, Empty, Failure, Heading, Loading, MailPlace } from '../parts.tsx'
 import { person } from '../session.ts'
 import { number, say, words } from '../words.ts'
@@ -208,9 +208,9 @@ const HealthCard = () => {
 const Screens = () => (
   <Card flush>
     <ul class="rows">
-      {openScreens().map(
-        ([name, href]) =>
-          name !== 'overview' && <Step key={name} icon={name} href={href} title={words.nav[name]} />,
+      {menu().map(
+        ([icon, title, href]) =>
+          icon !== 'overview' && <Step key={href} icon={icon} href={href} title={title} />,
       )}
     </ul>
   </Card>
@@ -224,14 +224,14 @@ export const OverviewScreen = () => {
       <Heading title={words.nav.overview} lead={first && say(words.overview.welcome, { name: first })} />
       <div class="stack">
         <NextSteps />
-        {mayOnServer('settings:read') && <HealthCard />}
+        {may('settings:read') && <HealthCard />}
         {may('events:read') ? (
           <>
             <Activity />
             <Newest />
           </>
         ) : (
-          !mayOnServer('settings:read') && <Screens />
+          !may('settings:read') && <Screens />
         )}
       </div>
     </>
