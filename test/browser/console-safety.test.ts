@@ -86,6 +86,27 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-06 Back stops a change of several users after the user whose call is running',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url)
+    await at.walk('users')
+    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+    await button('Disable').click()
+    const calls = await holdCalls(page, 'PUT')
+    await button('Disable 3 users').click()
+    await calls.held
+    await page.goBack()
+    await heading('Overview')
+    calls.release()
+    await page.getByText('Disable: 1 done').waitFor()
+    expect((await stored('/users?enabled=false')).data).toHaveLength(1)
+    expect((await stored('/events?type=user.disabled')).data).toHaveLength(1)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-06 cancelling a change of several users stops it after the user whose call is running',
   async () => {
     const { page, served } = at

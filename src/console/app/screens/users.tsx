@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Problem, withQuery } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
@@ -47,6 +47,13 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [problem, setProblem] = useState<Problem>()
   const { users } = props
   const isStopped = useRef(false)
+  // Back removes the screen while the change runs, and the dialog without its close event.
+  useEffect(
+    () => () => {
+      isStopped.current = true
+    },
+    [],
+  )
   /** True when users have been changed and the list has not been read again. */
   const isStale = useRef(false)
   const finish = () => {
