@@ -173,3 +173,21 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-12 a built-in role is shown and cannot be edited, because the API refuses each change of it',
+  async () => {
+    const { app, url } = at.served
+    const own = await create(app, '/roles', { name: 'helper', permissions: ['users:read'] })
+    await enterConsole(at.page, url, `/console/roles/${own.id}`)
+    await at.heading('helper')
+    const description = at.page.getByLabel('Shown to administrators')
+    expect([await description.isEnabled(), await check('delete').first().isEnabled()]).toEqual([true, true])
+    await at.walk('roles/role_admin')
+    await at.heading('admin Built in')
+    expect([await description.isEnabled(), await check('delete').first().isEnabled()]).toEqual([false, false])
+    expect(await check('delete').first().isChecked()).toBe(true)
+    expect(await axeFindings(at.page)).toEqual([])
+  },
+  60_000,
+)

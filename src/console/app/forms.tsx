@@ -198,14 +198,16 @@ export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
   path: string
   stored: T
+  /** True for an object that nobody can change. */
+  isFixed?: boolean
   children: ComponentChildren
 }) => {
-  const { edit, path, stored } = props
+  const { edit, path, stored, isFixed, children } = props
   const { conflict, common } = words
   const current = edit.problem?.status === 412 ? edit.problem.current : undefined
   return (
     <ApiForm method="PUT" path={path} problem={edit.problem} class="form" onSubmit={() => void edit.save()}>
-      {props.children}
+      {isFixed ? <fieldset disabled>{children}</fieldset> : children}
       {edit.isChanged && (
         <div class="save-bar">
           {!current && <Refused problem={edit.problem} />}

@@ -130,7 +130,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
   const { values, set } = edit
   const has = (name: string) => values.permissions.includes(name) || values.permissions.includes('*')
   return (
-    <EditForm edit={edit} path={path} stored={role}>
+    <EditForm edit={edit} path={path} stored={role} isFixed={role.built_in}>
       <Card title={words.common.description}>
         <Field
           name="description"
@@ -203,7 +203,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   )
 }
 
-/** Screen of one role. A built-in role has no delete button, because every organization relies on it. */
+/** Screen of one role. A built-in role is not changed or deleted, because every organization relies on it. */
 export const RoleScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Role>(`/roles/${encodeURIComponent(id)}`)
   const back = { href: '/console/roles', label: words.nav.roles }
