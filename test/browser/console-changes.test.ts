@@ -1,5 +1,6 @@
 /** Tests in a browser how the console changes each kind of object. */
 import { expect } from 'bun:test'
+import { axeFindings } from '#test/support/axe.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
@@ -61,6 +62,29 @@ testInChromium(
     }
   },
   120_000,
+)
+
+testInChromium(
+  'CON-07 after a conflict only the settings that another person changed are shown, with their old values',
+  async () => {
+    const { page, served } = at
+    const path = '/organizations/default'
+    await served.app.admin('PUT', path, { settings: { session_ttl: '1h', remember_browser_days: 7 } })
+    await enterConsole(page, served.url, `/console${path}#joining`)
+    await page.locator('[name="settings.registration"]').selectOption('open')
+    await served.app.admin('PUT', path, { settings: { session_ttl: '3h', mfa_required: true } })
+    await button('Save changes').click()
+    const dialog = page.getByRole('dialog', { name: 'Someone else changed this meanwhile' })
+    await dialog.getByText('settings.session_ttl').waitFor()
+    expect(await dialog.locator('dt').allTextContents()).toEqual([
+      'settings.session_ttl',
+      'settings.mfa_required',
+    ])
+    expect(await dialog.locator('del').allTextContents()).toEqual(['1h', 'empty'])
+    expect(await dialog.locator('ins').allTextContents()).toEqual(['3h', 'true'])
+    expect(await axeFindings(page)).toEqual([])
+  },
+  60_000,
 )
 
 testInChromium(

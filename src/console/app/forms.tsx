@@ -161,6 +161,27 @@ const Side = ({ value }: { value: unknown }) => {
   return <>{(Array.isArray(value) ? value : [value]).map(item => text(item)).join('\n')}</>
 }
 
+/** Shows the old and the new value of each changed field. */
+const Changes = ({ all }: { all: ReturnType<typeof differences> }) => (
+  <dl>
+    {all.map(([path, old, value]) => (
+      <div key={path}>
+        <dt>
+          <code>{path}</code>
+        </dt>
+        <dd>
+          <del>
+            <Side value={old} />
+          </del>
+          <ins>
+            <Side value={value} />
+          </ins>
+        </dd>
+      </div>
+    ))}
+  </dl>
+)
+
 /** Shows the fields that saving would change, and the call that changes them. */
 const Difference = (props: { stored: object; values: object; changed: object; path: string }) => {
   const { stored, values, changed, path } = props
@@ -168,23 +189,7 @@ const Difference = (props: { stored: object; values: object; changed: object; pa
   return (
     <details class="difference">
       <summary>{say(words.code.changes, { count: all.length })}</summary>
-      <dl>
-        {all.map(([path, old, value]) => (
-          <div key={path}>
-            <dt>
-              <code>{path}</code>
-            </dt>
-            <dd>
-              <del>
-                <Side value={old} />
-              </del>
-              <ins>
-                <Side value={value} />
-              </ins>
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Changes all={all} />
       <AsCurl text={curlOf('PUT', path, changed)} />
     </details>
   )
@@ -223,16 +228,9 @@ export const EditForm = <T extends object>(props: {
       {current && (
         <Dialog title={conflict.title} onClose={edit.dismiss}>
           <p>{conflict.text}</p>
-          <dl class="facts">
-            {Object.keys(current)
-              .filter(name => name !== 'updated_at' && !same(current[name], (stored as Values)[name]))
-              .map(name => (
-                <div key={name}>
-                  <dt>{name}</dt>
-                  <dd>{text(current[name])}</dd>
-                </div>
-              ))}
-          </dl>
+          <div class="difference">
+            <Changes all={differences(stored, current).filter(([path]) => path !== 'updated_at')} />
+          </div>
           <div class="dialog-actions">
             <button type="button" disabled={edit.isBusy} onClick={() => void edit.takeTheirs()}>
               {conflict.theirs}
