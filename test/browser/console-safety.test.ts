@@ -253,3 +253,30 @@ testInChromium(
   },
   120_000,
 )
+
+testInChromium(
+  'CON-12 a name is typed as the screen shows it to confirm a deletion, whatever spaces and accents it has',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url)
+    for (const [name, typed] of [
+      ['Ware  house', 'Ware house'],
+      ['Bu\u0308ro', 'B\u00fcro'],
+      ['A\u00a0B', 'A B'],
+    ] as const) {
+      const { id } = await create(served.app, '/groups', { name, roles: [] })
+      await at.walk(`groups/${id}`)
+      await button('Delete').click()
+      const dialog = page.getByRole('dialog')
+      const go = dialog.getByRole('button', { name: 'Delete' })
+      await dialog.getByRole('textbox').fill(typed.slice(1))
+      expect(await go.isDisabled()).toBe(true)
+      await dialog.getByRole('textbox').fill(typed)
+      await go.click()
+      await heading('Groups')
+      expect((await served.app.admin('GET', `/groups/${id}`)).status).toBe(404)
+      expect((await stored(`/events?type=group.deleted&target_id=${id}`)).data).toHaveLength(1)
+    }
+  },
+  60_000,
+)

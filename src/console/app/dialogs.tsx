@@ -35,6 +35,12 @@ export const Dialog = (props: { title: string; onClose(): void; children: Compon
 }
 
 /**
+ * Returns a text as the screen shows it and a keyboard types it: a name may have several spaces in a row, or
+ * letters that are composed of two characters.
+ */
+const asShown = (text: string): string => text.normalize('NFC').replace(/\s+/g, ' ').trim()
+
+/**
  * Asks for confirmation before a step that cannot be undone. If `typed` is set, the person first has to enter
  * this text.
  */
@@ -74,7 +80,7 @@ export const Confirm = (props: {
           <button
             type="submit"
             class="danger"
-            disabled={props.isBusy || (props.typed !== undefined && given !== props.typed)}
+            disabled={props.isBusy || (props.typed !== undefined && asShown(given) !== asShown(props.typed))}
           >
             {props.action}
           </button>
