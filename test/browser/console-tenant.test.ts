@@ -73,6 +73,26 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-31 a tab whose organization was deleted can sign in again, at the default organization',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme')
+    await addUser(served.app, 'bob', { organization_id: id, roles: ['admin'] })
+    await enterConsole(page, served.url, `/console?organization=${id}`, 'bob')
+    await at.heading('Overview')
+    await served.app.admin('DELETE', `/organizations/${id}`)
+    await page.goto(`${served.url}/console`)
+    await page.getByText('The parameter organization_id is invalid.').waitFor()
+    await page.getByRole('link', { name: 'Try again' }).click()
+    await page.locator('[name=username]').fill('ada')
+    await page.locator('[name=password]').fill(PASSWORD)
+    await page.locator('[name=password]').press('Enter')
+    await at.heading('Overview')
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-31 a tenant’s administrator gets nothing of another organization, at no call of any screen',
   async () => {
     const { page, served } = at

@@ -164,9 +164,10 @@ export const startSession = async (): Promise<void> => {
   try {
     await finish(attempt)
   } catch (error) {
-    if (error instanceof oauth.AuthorizationResponseError)
-      throw new SessionError(error.error_description ?? error.error)
-    throw error
+    if (!(error instanceof oauth.AuthorizationResponseError)) throw error
+    // The organization of the last login may be deleted. The next attempt must not ask for it again.
+    if (error.error === 'invalid_request') sessionStorage.removeItem(ORGANIZATION)
+    throw new SessionError(error.error_description ?? error.error)
   }
   if (attempt.path !== RENEW) return history.replaceState(null, '', attempt.path)
   channel().postMessage({ token, person: person.value })
