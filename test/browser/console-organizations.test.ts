@@ -103,3 +103,25 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-61 an organization keeps its address when its slug changes',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme', { name: 'Acme' })
+    await enterConsole(page, served.url, '/console/organizations')
+    await rows().getByRole('link', { name: /Acme/ }).click()
+    await at.heading('Acme')
+    await page.locator('[name=slug]').fill('acme-new')
+    await at.save()
+    await page.locator('.actions').getByRole('link', { name: 'Looks' }).click()
+    await at.heading('Looks')
+    await page.goBack()
+    await at.heading('Acme')
+    await page.reload()
+    await at.heading('Acme')
+    expect(await page.locator('[name=slug]').inputValue()).toBe('acme-new')
+    expect((await stored(`/organizations/${id}`)).slug).toBe('acme-new')
+  },
+  60_000,
+)

@@ -183,7 +183,7 @@ export const DynamicClientsScreen = () => {
     <>
       <Heading title={words.nav.dynamicClients} lead={text.lead}>
         {organization && (
-          <a class="button" href={`/console/organizations/${organization.slug}#dynamic`}>
+          <a class="button" href={`/console/organizations/${organization.id}#dynamic`}>
             {text.policies}
           </a>
         )}

@@ -125,7 +125,7 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
           </>
         }
       >
-        <a class="button" href={`/console/looks/${slug}`}>
+        <a class="button" href={`/console/looks/${organization.id}`}>
           {words.looks.title}
         </a>
         {may('users:read') && (

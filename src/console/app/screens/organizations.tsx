@@ -46,7 +46,7 @@ export const OrganizationsScreen = () => {
         empty={<Empty title={words.organization.noneFits} icon="organizations" />}
         row={organization => (
           <li key={organization.id}>
-            <a class="row link" href={`/console/organizations/${organization.slug}`}>
+            <a class="row link" href={`/console/organizations/${organization.id}`}>
               <span>
                 <strong>{organization.display_name}</strong>
                 <span class="hint">
@@ -67,8 +67,8 @@ export const OrganizationsScreen = () => {
           title={words.organization.add}
           path="/organizations"
           body={body}
-          onMade={({ slug }) => {
-            go(`/console/organizations/${slug}`)
+          onMade={({ id }) => {
+            go(`/console/organizations/${id}`)
           }}
           onClose={() => setDraft(undefined)}
         >
