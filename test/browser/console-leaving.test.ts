@@ -81,3 +81,37 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-56 entries for a new user or application are asked about until it is made',
+  async () => {
+    const { page, served } = at
+    const asked = page.getByRole('dialog', { name: 'Leave without saving?' })
+    const roles = page.getByRole('link', { name: 'Roles', exact: true })
+    await enterConsole(page, served.url, '/console/users/new')
+    await heading('Add a user')
+    await roles.click()
+    await heading('Roles')
+    for (const [path, field, action, made] of [
+      ['users/new', 'username', 'Add the user', 'Typed Example'],
+      ['clients/new', 'name', 'Connect', 'typed is connected'],
+    ] as const) {
+      await at.walk(path)
+      const input = page.locator(`[name=${field}]`)
+      await input.fill('typed')
+      await roles.click()
+      await asked.getByRole('button', { name: 'Cancel' }).click()
+      expect(await input.inputValue()).toBe('typed')
+      if (path === 'users/new') {
+        await page.locator('[name=email]').fill('typed@example.com')
+        await page.locator('[name=first_name]').fill('Typed')
+        await page.locator('[name=last_name]').fill('Example')
+      }
+      await button(action).click()
+      await heading(made)
+      await roles.click()
+      await heading('Roles')
+    }
+  },
+  60_000,
+)

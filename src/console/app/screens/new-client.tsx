@@ -8,7 +8,7 @@ import { Field } from '../fields.tsx'
 import { Icon } from '../icons.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
-import { go, query, startVisit } from '../router.ts'
+import { go, query, startVisit, useUnsaved } from '../router.ts'
 import { issuer } from '../session.ts'
 import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
@@ -112,10 +112,12 @@ const MadeBefore = ({ id }: { id: string }) => (
   </>
 )
 
+const nothing: Values = { name: '', isForeign: false }
+
 /** Screen that registers an application. */
 export const NewClientScreen = () => {
   const [kind, setKind] = useState<Kind>('web')
-  const [values, setValues] = useState<Values>({ name: '', isForeign: false })
+  const [values, setValues] = useState(nothing)
   const [made, setMade] = useState<Client>()
   const owner = query.value.get('organization_id') ?? ''
   const [organization_id, setOwner] = useState(owner)
@@ -125,6 +127,7 @@ export const NewClientScreen = () => {
     go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })
+  useUnsaved(!made && JSON.stringify(values) !== JSON.stringify(nothing))
   if (made) return <Made client={made} />
   const before = query.value.get('made')
   if (before) return <MadeBefore id={before} />

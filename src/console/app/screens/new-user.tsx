@@ -6,7 +6,7 @@ import { curlOf } from '../curl.ts'
 import { Check, Field } from '../fields.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
-import { go, query, startVisit } from '../router.ts'
+import { go, query, startVisit, useUnsaved } from '../router.ts'
 import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 import { Grants, join, type Membership, type NotJoined, useGrants } from './grants.tsx'
@@ -56,14 +56,15 @@ const Incomplete = (props: { user: UserAnswer; failed: NotJoined[]; retry(): voi
 
 /** Screen that creates a user. */
 export const NewUserScreen = () => {
-  const [values, setValues] = useState({
+  const [first] = useState(() => ({
     username: '',
     email: '',
     first_name: '',
     last_name: '',
     password: newPassword(),
     email_verified: false,
-  })
+  }))
+  const [values, setValues] = useState(first)
   const owner = query.value.get('organization_id') ?? ''
   const [organization_id, setOwner] = useState(owner)
   const grants = useGrants(organization_id)
@@ -71,6 +72,7 @@ export const NewUserScreen = () => {
   const [roles, setRoles] = useState(['user'])
   const [made, setMade] = useState<{ user: UserAnswer; failed: NotJoined[] }>()
   const [isJoining, setJoining] = useState(false)
+  useUnsaved(!made && JSON.stringify(values) !== JSON.stringify(first))
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
   const addTo = async (user: UserAnswer, wanted: Membership[]) => {
     setJoining(true)
