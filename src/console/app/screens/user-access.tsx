@@ -1,4 +1,5 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
+import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { type Listed, useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ShortList } from '../list.tsx'
@@ -78,15 +79,19 @@ interface Application {
 /** Removes the id of the API that the admin API puts before the name of a scope. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
+/** True for an application with a screen of its own: the console and dynamic applications have none. */
+const hasScreen = (client_id: string): boolean =>
+  client_id !== 'gatehouse-console' && !mayBeDynamic(client_id)
+
 /** Shows the applications that a user has used, with consent and sessions. */
 export const Applications = ({ id }: { id: string }) => (
   <ShortList
     title={text.applications}
     list={useList<Application>(`/users/${id}/applications`, {})}
     empty={text.noApplications}
-    row={({ client_id, name, scopes, sessions, last_active_at }) => (
-      <li key={client_id}>
-        <a class="row link" href={`/console/clients/${encodeURIComponent(client_id)}`}>
+    row={({ client_id, name, scopes, sessions, last_active_at }) => {
+      const facts = (
+        <>
           <span>
             <strong>{name}</strong>
             <span class="hint">
@@ -99,9 +104,20 @@ export const Applications = ({ id }: { id: string }) => (
             </span>
           </span>
           {last_active_at && <When time={last_active_at} />}
-          <Icon name="right" />
-        </a>
-      </li>
-    )}
+        </>
+      )
+      return hasScreen(client_id) ? (
+        <li key={client_id}>
+          <a class="row link" href={`/console/clients/${encodeURIComponent(client_id)}`}>
+            {facts}
+            <Icon name="right" />
+          </a>
+        </li>
+      ) : (
+        <li key={client_id} class="row">
+          {facts}
+        </li>
+      )
+    }}
   />
 )
