@@ -216,3 +216,18 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-53 the link that skips the menu moves the focus and keeps the open section',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/organizations/default#joining')
+    await isOpen('Who may join')
+    await page.getByRole('link', { name: 'Skip to content' }).focus()
+    await page.keyboard.press('Enter')
+    expect(await focused()).toBe('content')
+    await isOpen('Who may join')
+    expect(page.url()).toEndWith('#joining')
+  },
+  60_000,
+)

@@ -158,6 +158,12 @@ export const startRouter = (): void => {
     if (!link || link.target || event.defaultPrevented || event.button !== 0) return
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || !link.pathname.startsWith('/console')) return
+    if (link.hash === '#content') {
+      // This link skips the menu. The fragment of the address stays, because it names the open section of a
+      // form.
+      event.preventDefault()
+      return document.getElementById('content')?.focus()
+    }
     // The link leads to a fragment of this screen, to which the browser scrolls.
     if (link.hash !== '' && link.pathname === location.pathname) return
     event.preventDefault()
