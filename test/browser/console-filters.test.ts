@@ -127,6 +127,29 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-47 a part of several names does not narrow a list, until one name is left',
+  async () => {
+    const { app, url } = at.served
+    const { id } = await addOrganization(app, 'acme', { name: 'Laboratories' })
+    await addOrganization(app, 'acme-two', { name: 'Kitchens' })
+    await addUser(app, 'wile', { organization_id: id })
+    await enterConsole(at.page, url, '/console/users')
+    const organization = at.page.getByRole('combobox', { name: 'Organization' })
+    await organization.fill('acm')
+    await at.page.locator('option[value=acme-two]').waitFor({ state: 'attached' })
+    await at.page.getByRole('searchbox').fill('e')
+    await at.page.waitForURL(`${url}/console/users?search=e`)
+    await at.page.getByRole('link', { name: /Grace Example/ }).waitFor()
+    await organization.fill('acme')
+    await at.page.waitForURL(`${url}/console/users?search=e&organization_id=${id}`)
+    await at.page.getByRole('link', { name: /wile/ }).waitFor()
+    await organization.fill('nowhere')
+    await at.page.getByText('No user matches').waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-47 the overview shows what people did, not the tokens of their programs',
   async () => {
     await logIn('board', 'grace')

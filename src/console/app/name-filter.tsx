@@ -56,7 +56,8 @@ const named = (kind: Kind, found: Found[], typed: string): Found | undefined => 
 
 /**
  * Lets the person choose an object by id or name, and suggests names. `onId` gets the id of the object. If no
- * single object has the typed name, `onId` gets the typed text.
+ * object has the typed text in its name, `onId` gets the text. A text that several names contain chooses
+ * nothing in a filter.
  */
 export const NameFilter = (props: {
   kind: Kind
@@ -96,9 +97,9 @@ export const NameFilter = (props: {
   const one =
     first && typed === nameOf(first) ? first : isRead ? (named(kind, found, typed) ?? only) : undefined
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed
-  // A filter waits until the id is known. A form gets the typed text at once, because the person may send the
-  // form before the id is known.
-  const isReady = isRead || one !== undefined || hint !== undefined
+  // A filter waits until the id is known, also while the text is a part of several names. A form gets the
+  // typed text at once, because the person may send the form before the id is known.
+  const isReady = (isRead && found.length === 0) || one !== undefined || hint !== undefined
   useEffect(() => {
     if (isReady) onId(id)
   }, [id, isReady])
