@@ -4,6 +4,7 @@ import { asProblem, callApi, type Problem } from './api.ts'
 import { ApiForm } from './api-form.tsx'
 import { curlOf } from './curl.ts'
 import { Dialog } from './dialogs.tsx'
+import { mayOn } from './me.ts'
 import { forgetName } from './names.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { useUnsaved } from './router.ts'
@@ -203,16 +204,17 @@ export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>
   path: string
   stored: T
-  /** True for an object that nobody can change. */
+  /** True for an object that nobody can change. The form is also fixed if the caller may not change it. */
   isFixed?: boolean
   children: ComponentChildren
 }) => {
   const { edit, path, stored, isFixed, children } = props
   const { conflict, common } = words
+  const isLocked = isFixed || !mayOn('update', path)
   const current = edit.problem?.status === 412 ? edit.problem.current : undefined
   return (
     <ApiForm method="PUT" path={path} problem={edit.problem} class="form" onSubmit={() => void edit.save()}>
-      {isFixed ? <fieldset disabled>{children}</fieldset> : children}
+      {isLocked ? <fieldset disabled>{children}</fieldset> : children}
       {edit.isChanged && (
         <div class="save-bar">
           {!current && <Refused problem={edit.problem} />}

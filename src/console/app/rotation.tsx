@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks'
 import { ConfirmCall } from './confirm-call.tsx'
+import { mayOn } from './me.ts'
 import { Once } from './once.tsx'
 import { words } from './words.ts'
 
 const { common } = words
 
 /**
- * Shows a button that replaces the secret of the screen's object and shows the new secret once. The person
- * confirms first, because programs must then get the new secret.
+ * Shows a button that replaces the secret of the screen's object and shows the new secret once, if the caller
+ * may change the object. The person confirms first, because programs must then get the new secret.
  */
 export const RotateButton = <T,>(props: {
   /** Text about the consequences of a new secret. */
@@ -22,6 +23,7 @@ export const RotateButton = <T,>(props: {
   const { text, path, body, shown, secretOf, onSecret } = props
   const [isAsked, setAsked] = useState(false)
   const [secret, setSecret] = useState<string>()
+  if (!mayOn('update', path)) return null
   return (
     <>
       <button type="button" onClick={() => setAsked(true)}>

@@ -7,7 +7,7 @@ import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Empty, Heading } from '../parts.tsx'
+import { AddButton, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
 import { say, words } from '../words.ts'
 import type { Api } from './api.tsx'
@@ -23,9 +23,11 @@ export const ApisScreen = () => {
   return (
     <>
       <Heading title={words.nav.apis} lead={apis.lead}>
-        <button type="button" class="primary" onClick={() => setDraft({ name: '', identifier: '' })}>
-          <Icon name="plus" /> {apis.add}
-        </button>
+        <AddButton
+          label={apis.add}
+          permission="apis:create"
+          onAdd={() => setDraft({ name: '', identifier: '' })}
+        />
       </Heading>
       <div class="filters">
         <OrganizationField

@@ -6,6 +6,7 @@ import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
+import { may } from '../me.ts'
 import { useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Badge, Empty, Heading, When } from '../parts.tsx'
@@ -32,12 +33,14 @@ export const ClientsScreen = () => {
   return (
     <>
       <Heading title={words.nav.clients} lead={words.clients.lead}>
-        <a
-          class="button primary"
-          href={withQuery('/console/clients/new', { organization_id: filters.organization_id })}
-        >
-          <Icon name="plus" /> {words.clients.connect}
-        </a>
+        {may('clients:create') && (
+          <a
+            class="button primary"
+            href={withQuery('/console/clients/new', { organization_id: filters.organization_id })}
+          >
+            <Icon name="plus" /> {words.clients.connect}
+          </a>
+        )}
       </Heading>
       <Tabs />
       <div class="filters">

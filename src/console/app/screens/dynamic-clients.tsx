@@ -13,7 +13,7 @@ import { may } from '../me.ts'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Badge, Empty, Heading, Refused, Value } from '../parts.tsx'
+import { AddButton, Badge, Empty, Heading, Refused, Value } from '../parts.tsx'
 import { person } from '../session.ts'
 import { show } from '../toast.tsx'
 import { fullDate, say, withUnit, words } from '../words.ts'
@@ -187,11 +187,7 @@ export const DynamicClientsScreen = () => {
             {text.policies}
           </a>
         )}
-        {may('clients:create') && (
-          <button type="button" class="primary" onClick={() => setNew(true)}>
-            <Icon name="plus" /> {text.newToken}
-          </button>
-        )}
+        <AddButton label={text.newToken} permission="clients:create" onAdd={() => setNew(true)} />
       </Heading>
       <Tabs />
       <div class="filters">

@@ -10,10 +10,11 @@ import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { EmptyCard, ListCard } from '../list.tsx'
+import { may } from '../me.ts'
 import { ForeignOrganization, useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
+import { AddButton, Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
 import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { go } from '../router.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -30,9 +31,11 @@ export const GroupsScreen = () => {
   return (
     <>
       <Heading title={words.nav.groups} lead={words.groups.lead}>
-        <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
-          <Icon name="plus" /> {words.groups.add}
-        </button>
+        <AddButton
+          label={words.groups.add}
+          permission="groups:create"
+          onAdd={() => setDraft({ name: '', description: '' })}
+        />
       </Heading>
       <div class="filters">
         <OrganizationField
@@ -111,6 +114,7 @@ const Form = ({ group, loaded }: { group: Group; loaded: Loaded<Group> }) => {
 
 const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
   const list = useList<UserAnswer>(`/groups/${group.id}/members`, { limit: 50 })
+  const mayChange = may('groups:update')
   const [search, setSearch] = useState('')
   const wanted = useSettled(search.trim())
   const found = useObject<PageOf<UserAnswer>>(
@@ -133,31 +137,33 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
   )
   return (
     <>
-      <Card title={words.groups.addMember}>
-        <Refused problem={change.problem} />
-        <SearchField
-          label={words.groups.find}
-          placeholder={words.users.searchHint}
-          value={search}
-          onValue={setSearch}
-        />
-        <ul class="rows">
-          {found?.data.map(user => (
-            <li key={user.id} class="row">
-              {person(user)}
-              <button
-                type="button"
-                disabled={list.items.some(({ id }) => id === user.id)}
-                onClick={() =>
-                  void change.run('PUT', path(user), say(words.common.added, { name: user.username }))
-                }
-              >
-                {words.groups.addAction}
-              </button>
-            </li>
-          ))}
-        </ul>
-      </Card>
+      {mayChange && may('users:read') && (
+        <Card title={words.groups.addMember}>
+          <Refused problem={change.problem} />
+          <SearchField
+            label={words.groups.find}
+            placeholder={words.users.searchHint}
+            value={search}
+            onValue={setSearch}
+          />
+          <ul class="rows">
+            {found?.data.map(user => (
+              <li key={user.id} class="row">
+                {person(user)}
+                <button
+                  type="button"
+                  disabled={list.items.some(({ id }) => id === user.id)}
+                  onClick={() =>
+                    void change.run('PUT', path(user), say(words.common.added, { name: user.username }))
+                  }
+                >
+                  {words.groups.addAction}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </Card>
+      )}
       {list.isLoading || list.problem || list.items.length > 0 ? (
         <div>
           <ListCard
@@ -167,14 +173,20 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
             row={user => (
               <li key={user.id} class="row">
                 {person(user)}
-                <button
-                  type="button"
-                  onClick={() =>
-                    void change.run('DELETE', path(user), say(words.groups.removed, { name: user.username }))
-                  }
-                >
-                  {words.groups.removeAction}
-                </button>
+                {mayChange && (
+                  <button
+                    type="button"
+                    onClick={() =>
+                      void change.run(
+                        'DELETE',
+                        path(user),
+                        say(words.groups.removed, { name: user.username }),
+                      )
+                    }
+                  >
+                    {words.groups.removeAction}
+                  </button>
+                )}
               </li>
             )}
           />

@@ -13,7 +13,7 @@ import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { useOptions } from '../options.ts'
 import { OrganizationField } from '../organization-field.tsx'
-import { Badge, Empty, Heading } from '../parts.tsx'
+import { AddButton, Badge, Empty, Heading } from '../parts.tsx'
 import { person, sendsMail } from '../session.ts'
 import { show } from '../toast.tsx'
 import { fullDate, joined, number, say, withUnit, words } from '../words.ts'
@@ -192,11 +192,7 @@ export const InvitationsScreen = () => {
   return (
     <>
       <Heading title={words.nav.invitations} lead={text.lead}>
-        {may('users:create') && (
-          <button type="button" class="primary" onClick={() => setNew(true)}>
-            <Icon name="plus" /> {text.add}
-          </button>
-        )}
+        <AddButton label={text.add} permission="users:create" onAdd={() => setNew(true)} />
       </Heading>
       <Tabs />
       <div class="filters">

@@ -6,6 +6,7 @@ import { Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
+import { mayOn } from '../me.ts'
 import { Card, Heading, Loading } from '../parts.tsx'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
@@ -249,9 +250,11 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           <StyleField value={settings.custom_css} onValue={custom_css => choose({ custom_css })} />
         </Card>
       </EditForm>
-      <div class="beside">
-        <Preview organization={values} onProblem={setRefused} />
-      </div>
+      {mayOn('update', path) && (
+        <div class="beside">
+          <Preview organization={values} onProblem={setRefused} />
+        </div>
+      )}
     </div>
   )
 }

@@ -3,6 +3,7 @@ import { useAction } from '../action.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
 import { Rows } from '../list.tsx'
+import { may } from '../me.ts'
 import { Badge, Card, Empty, Refused, When } from '../parts.tsx'
 import { bytes, fullDate, say, words } from '../words.ts'
 
@@ -46,7 +47,8 @@ export const Keys = () => {
       title={text.title}
       flush
       aside={
-        keys && (
+        keys &&
+        may('settings:update') && (
           <button type="button" onClick={() => setAsked(true)}>
             {text.rotate}
           </button>
@@ -103,7 +105,8 @@ export const Backups = () => {
       lead={text.lead}
       flush
       aside={
-        backups && (
+        backups &&
+        may('settings:update') && (
           <button
             type="button"
             disabled={backups.running || start.dialog.isBusy}

@@ -132,6 +132,7 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
 export const ProviderScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Provider>(`/identity-providers/${encodeURIComponent(id)}`)
   const back = { href: '/console/identity-providers', label: words.nav.providers }
+  const mayChange = may('identity_providers:update')
   const provider = loaded.data
   if (!provider) return <UnloadedScreen title={words.providers.one} back={back} loaded={loaded} />
   return (
@@ -152,14 +153,12 @@ export const ProviderScreen = ({ id }: { id: string }) => {
         }
       >
         <EventsLink of={provider.id} />
-        {provider.type !== 'saml' && <NewSecret provider={provider} loaded={loaded} />}
+        {provider.type !== 'saml' && mayChange && <NewSecret provider={provider} loaded={loaded} />}
       </Heading>
       <div class="narrow stack">
         <Refused problem={loaded.problem} />
         <Form provider={provider} loaded={loaded} />
-        {may('identity_providers:update') && (
-          <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />
-        )}
+        {mayChange && <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />}
         <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
         <Deletion
           name={provider.name}

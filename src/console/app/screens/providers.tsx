@@ -7,7 +7,7 @@ import { ListCard } from '../list.tsx'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Badge, Empty, Heading } from '../parts.tsx'
+import { AddButton, Badge, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
 import { joined, words } from '../words.ts'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
@@ -82,9 +82,11 @@ export const ProvidersScreen = () => {
   return (
     <>
       <Heading title={words.nav.providers} lead={words.providers.lead}>
-        <button type="button" class="primary" onClick={() => setDraft(empty)}>
-          <Icon name="plus" /> {words.providers.add}
-        </button>
+        <AddButton
+          label={words.providers.add}
+          permission="identity_providers:create"
+          onAdd={() => setDraft(empty)}
+        />
       </Heading>
       <div class="filters">
         <OrganizationField

@@ -10,10 +10,11 @@ import { type Loaded, useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { EmptyCard, ListCard } from '../list.tsx'
+import { may } from '../me.ts'
 import { ForeignOrganization, useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Badge, Card, Empty, EventsLink, Heading, Value } from '../parts.tsx'
+import { AddButton, Badge, Card, Empty, EventsLink, Heading, Value } from '../parts.tsx'
 import { go } from '../router.ts'
 import { person } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
@@ -49,9 +50,11 @@ export const RolesScreen = () => {
   return (
     <>
       <Heading title={words.nav.roles} lead={words.roles.lead}>
-        <button type="button" class="primary" onClick={() => setDraft({ name: '', description: '' })}>
-          <Icon name="plus" /> {words.roles.add}
-        </button>
+        <AddButton
+          label={words.roles.add}
+          permission="roles:create"
+          onAdd={() => setDraft({ name: '', description: '' })}
+        />
       </Heading>
       <div class="filters">
         <SearchField
@@ -227,8 +230,8 @@ export const RoleScreen = ({ id }: { id: string }) => {
       <div class="columns">
         <Form role={role} loaded={loaded} />
         <div class="stack">
-          <Holders role={role} />
-          <Givers role={role.name} organization_id={role.organization_id} />
+          {may('users:read') && <Holders role={role} />}
+          {may('groups:read') && <Givers role={role.name} organization_id={role.organization_id} />}
           <AsCode section="roles" path={`/roles/${role.id}`} object={role} />
         </div>
       </div>

@@ -6,6 +6,7 @@ import { ConfirmCall } from '../confirm-call.tsx'
 import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
+import { may } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
 import { useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
@@ -19,10 +20,11 @@ export const SessionsScreen = () => {
   const list = useList<SessionAnswer>('/sessions', { ...filters, limit: 50 })
   const organizationOf = useOrganizations(list.items)
   const one = useAction(list.reload)
+  const mayEnd = may('sessions:revoke')
   return (
     <>
       <Heading title={words.nav.sessions} lead={words.sessions.lead}>
-        {isFiltered && list.items.length > 0 && (
+        {mayEnd && isFiltered && list.items.length > 0 && (
           <button type="button" class="danger" onClick={() => setAsked(true)}>
             {words.sessions.endAll}
           </button>
@@ -66,12 +68,14 @@ export const SessionsScreen = () => {
               </span>
             </span>
             <When time={session.last_active_at} />
-            <button
-              type="button"
-              onClick={() => void one.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
-            >
-              {words.sessions.end}
-            </button>
+            {mayEnd && (
+              <button
+                type="button"
+                onClick={() => void one.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+              >
+                {words.sessions.end}
+              </button>
+            )}
           </li>
         )}
       />

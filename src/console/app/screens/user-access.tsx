@@ -3,6 +3,7 @@ import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { type Listed, useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ShortList } from '../list.tsx'
+import { may } from '../me.ts'
 import { When } from '../parts.tsx'
 import { joined, say, words } from '../words.ts'
 
@@ -10,9 +11,9 @@ type Group = (typeof GroupAnswer)['_output']
 
 const text = words.access
 
-/** Reads the groups of a user. */
+/** Reads the groups of a user, if the caller may read groups. */
 export const useGroups = (user_id: string): Listed<Group> =>
-  useList<Group>('/groups', { user_id, limit: 100 })
+  useList<Group>(may('groups:read') && '/groups', { user_id, limit: 100 })
 
 /** Shows a group as a row that links to it. */
 export const GroupRow = ({ group, about }: { group: Group; about: string }) => (

@@ -4,6 +4,7 @@ import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
 import { type PageOf, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
+import { may } from '../me.ts'
 import { Card, Refused, When } from '../parts.tsx'
 import { joined, programOf, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
@@ -36,13 +37,15 @@ export const Sessions = ({ id }: { id: string }) => {
             </span>
           </span>
           {session.last_active_at && <When time={session.last_active_at} />}
-          <button
-            type="button"
-            disabled={action.dialog.isBusy}
-            onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
-          >
-            {words.sessions.end}
-          </button>
+          {may('sessions:revoke') && (
+            <button
+              type="button"
+              disabled={action.dialog.isBusy}
+              onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+            >
+              {words.sessions.end}
+            </button>
+          )}
         </li>
       )}
     >
@@ -96,9 +99,11 @@ export const Factors = ({ id }: { id: string }) => {
             <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
           </span>
           <When time={factor.last_used_at} />
-          <button type="button" onClick={() => setAsked(factor)}>
-            {words.user.removeFactor}
-          </button>
+          {may('users:update') && (
+            <button type="button" onClick={() => setAsked(factor)}>
+              {words.user.removeFactor}
+            </button>
+          )}
         </li>
       )}
     >
@@ -141,13 +146,15 @@ export const Remembered = ({ id }: { id: string }) => {
               <span class="hint">{browser.user_agent}</span>
             </span>
             <When time={browser.expires_at} />
-            <button
-              type="button"
-              disabled={action.dialog.isBusy}
-              onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
-            >
-              {words.user.forget}
-            </button>
+            {may('users:update') && (
+              <button
+                type="button"
+                disabled={action.dialog.isBusy}
+                onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
+              >
+                {words.user.forget}
+              </button>
+            )}
           </li>
         ))}
       </ul>

@@ -7,6 +7,7 @@ import { Deletion } from '../deletion.tsx'
 import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject } from '../hooks.ts'
+import { may } from '../me.ts'
 import { ForeignOrganization } from '../names.tsx'
 import { Once } from '../once.tsx'
 import { Badge, Card, Heading, Refused, Value, When } from '../parts.tsx'
@@ -86,6 +87,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
   const [step, setStep] = useState<Step>()
   const [link, setLink] = useState<string>()
   const name = nameOf(user)
+  const mayChange = may('users:update')
   const quick = useAction(loaded.reload)
   const linking = useAction<{ url: string }>(({ url }) => setLink(url))
   const steps: Record<Step, Omit<Parameters<typeof ConfirmCall>[0], 'onDone' | 'onClose'>> = {
@@ -111,17 +113,23 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
     <Card title={words.user.safety} lead={sendsMail ? undefined : words.user.noMail}>
       <Refused problem={quick.problem ?? linking.problem} />
       <div class="buttons">
-        <button
-          type="button"
-          disabled={!sendsMail}
-          onClick={() => void quick.run('POST', `/users/${user.id}/send-password-reset`, words.user.mailSent)}
-        >
-          {words.user.mailReset}
-        </button>
-        <button type="button" onClick={() => void linking.run('POST', `/users/${user.id}/sign-in-link`)}>
-          {words.user.makeLink}
-        </button>
-        {user.picture && (
+        {mayChange && (
+          <>
+            <button
+              type="button"
+              disabled={!sendsMail}
+              onClick={() =>
+                void quick.run('POST', `/users/${user.id}/send-password-reset`, words.user.mailSent)
+              }
+            >
+              {words.user.mailReset}
+            </button>
+            <button type="button" onClick={() => void linking.run('POST', `/users/${user.id}/sign-in-link`)}>
+              {words.user.makeLink}
+            </button>
+          </>
+        )}
+        {mayChange && user.picture && (
           <button
             type="button"
             onClick={() => void quick.run('DELETE', `/users/${user.id}/picture`, words.user.pictureRemoved)}
@@ -129,23 +137,26 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
             {words.user.removePicture}
           </button>
         )}
-        <button type="button" onClick={() => setStep('sign_out')}>
-          {words.user.signOutAction}
-        </button>
-        {user.enabled ? (
-          <button type="button" onClick={() => setStep('disable')}>
-            {words.users.disable}
-          </button>
-        ) : (
-          <button
-            type="button"
-            onClick={() =>
-              void quick.run('PUT', `/users/${user.id}`, words.users.isEnabled, { enabled: true })
-            }
-          >
-            {words.users.enable}
+        {may('sessions:revoke') && (
+          <button type="button" onClick={() => setStep('sign_out')}>
+            {words.user.signOutAction}
           </button>
         )}
+        {mayChange &&
+          (user.enabled ? (
+            <button type="button" onClick={() => setStep('disable')}>
+              {words.users.disable}
+            </button>
+          ) : (
+            <button
+              type="button"
+              onClick={() =>
+                void quick.run('PUT', `/users/${user.id}`, words.users.isEnabled, { enabled: true })
+              }
+            >
+              {words.users.enable}
+            </button>
+          ))}
       </div>
       {step && (
         <ConfirmCall
@@ -206,15 +217,19 @@ export const UserScreen = ({ id }: { id: string }) => {
       <div class="columns">
         <div class="stack">
           <Profile user={user} loaded={loaded} groups={groups} />
-          <Help user={user} loaded={loaded} />
+          {(may('users:update') || may('sessions:revoke')) && <Help user={user} loaded={loaded} />}
         </div>
         <div class="stack">
           <Factors id={user.id} />
           <Remembered id={user.id} />
-          <Groups groups={groups} />
-          <Applications id={user.id} />
-          <Sessions id={user.id} />
-          <Log id={user.id} />
+          {may('groups:read') && <Groups groups={groups} />}
+          {may('sessions:read') && (
+            <>
+              <Applications id={user.id} />
+              <Sessions id={user.id} />
+            </>
+          )}
+          {may('events:read') && <Log id={user.id} />}
           <AsCode section="users" path={`/users/${user.id}`} object={user} />
         </div>
       </div>

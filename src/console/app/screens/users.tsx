@@ -9,6 +9,7 @@ import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListFoot } from '../list.tsx'
+import { may } from '../me.ts'
 import { useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Avatar, Badge, Card, Empty, Failure, Heading, Loading, When } from '../parts.tsx'
@@ -23,23 +24,31 @@ import { joined, say, words } from '../words.ts'
 const MAX_BULK = 100
 
 type Bulk = 'disable' | 'enable' | 'sign_out'
-const bulks: Record<Bulk, { label: string; text: string; run(user: UserAnswer): Promise<unknown> }> = {
+const bulks: Record<
+  Bulk,
+  { permission: string; label: string; text: string; run(user: UserAnswer): Promise<unknown> }
+> = {
   disable: {
+    permission: 'users:update',
     label: words.users.disable,
     text: words.users.disableText,
     run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: false } }),
   },
   enable: {
+    permission: 'users:update',
     label: words.users.enable,
     text: words.users.enableText,
     run: ({ id }) => callApi('PUT', `/users/${id}`, { body: { enabled: true } }),
   },
   sign_out: {
+    permission: 'sessions:revoke',
     label: words.users.signOut,
     text: words.users.signOutText,
     run: ({ id }) => callApi('DELETE', `/users/${id}/sessions`),
   },
 }
+
+const openBulks = (): Bulk[] => (Object.keys(bulks) as Bulk[]).filter(bulk => may(bulks[bulk].permission))
 
 const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [asked, setAsked] = useState<Bulk>()
@@ -93,7 +102,7 @@ const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   return (
     <div class="bulk" role="toolbar" aria-label={words.users.selection}>
       <strong>{say(words.users.selected, { count: users.length })}</strong>
-      {(Object.keys(bulks) as Bulk[]).map(bulk => (
+      {openBulks().map(bulk => (
         <button key={bulk} type="button" disabled={done !== undefined} onClick={() => setAsked(bulk)}>
           {bulks[bulk].label}
         </button>
@@ -177,17 +186,20 @@ export const UsersScreen = () => {
   }
   const sortBy = (column: Sort) =>
     change({ sort: column, order: sort === column && order === 'asc' ? 'desc' : 'asc' })
+  const canPick = openBulks().length > 0
   const selected = list.items.filter(({ id }) => chosen.has(id))
   return (
     <>
       <Heading title={words.nav.users}>
         <ExportButton path="/users" filters={filters} columns={exported} file="users.csv" />
-        <a
-          class="button primary"
-          href={withQuery('/console/users/new', { organization_id: organization_id })}
-        >
-          <Icon name="plus" /> {words.users.add}
-        </a>
+        {may('users:create') && (
+          <a
+            class="button primary"
+            href={withQuery('/console/users/new', { organization_id: organization_id })}
+          >
+            <Icon name="plus" /> {words.users.add}
+          </a>
+        )}
       </Heading>
       <Tabs />
       <div class="filters">
@@ -229,22 +241,26 @@ export const UsersScreen = () => {
           <table>
             <thead>
               <tr>
-                <th class="pick">
-                  <input
-                    type="checkbox"
-                    aria-label={words.users.selectAll}
-                    checked={selected.length > 0 && selected.length === Math.min(list.items.length, MAX_BULK)}
-                    onChange={event =>
-                      setChosen(
-                        new Set(
-                          event.currentTarget.checked
-                            ? list.items.slice(0, MAX_BULK).map(({ id }) => id)
-                            : [],
-                        ),
-                      )
-                    }
-                  />
-                </th>
+                {canPick && (
+                  <th class="pick">
+                    <input
+                      type="checkbox"
+                      aria-label={words.users.selectAll}
+                      checked={
+                        selected.length > 0 && selected.length === Math.min(list.items.length, MAX_BULK)
+                      }
+                      onChange={event =>
+                        setChosen(
+                          new Set(
+                            event.currentTarget.checked
+                              ? list.items.slice(0, MAX_BULK).map(({ id }) => id)
+                              : [],
+                          ),
+                        )
+                      }
+                    />
+                  </th>
+                )}
                 {columns.map(([column, label]) => (
                   <th
                     key={column}
@@ -262,14 +278,16 @@ export const UsersScreen = () => {
             <tbody>
               {list.items.map(user => (
                 <tr key={user.id} class={chosen.has(user.id) ? 'chosen' : ''}>
-                  <td class="pick">
-                    <input
-                      type="checkbox"
-                      aria-label={say(words.users.select, { name: user.username })}
-                      checked={chosen.has(user.id)}
-                      onChange={event => toggle(user.id, event.currentTarget.checked)}
-                    />
-                  </td>
+                  {canPick && (
+                    <td class="pick">
+                      <input
+                        type="checkbox"
+                        aria-label={say(words.users.select, { name: user.username })}
+                        checked={chosen.has(user.id)}
+                        onChange={event => toggle(user.id, event.currentTarget.checked)}
+                      />
+                    </td>
+                  )}
                   <td class="username">
                     <a class="person" href={`/console/users/${user.id}`}>
                       <Avatar name={nameOf(user)} id={user.id} />

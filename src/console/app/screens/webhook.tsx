@@ -7,6 +7,7 @@ import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
+import { mayOn } from '../me.ts'
 import { ForeignOrganization } from '../names.tsx'
 import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
@@ -81,13 +82,15 @@ const Deliveries = ({ id }: { id: string }) => {
             </span>
           </span>
           <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
-          <button
-            type="button"
-            aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
-            onClick={() => void again.run('POST', path, text.sent, { event_id })}
-          >
-            {text.send}
-          </button>
+          {mayOn('update', path) && (
+            <button
+              type="button"
+              aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
+              onClick={() => void again.run('POST', path, text.sent, { event_id })}
+            >
+              {text.send}
+            </button>
+          )}
         </li>
       )}
     >

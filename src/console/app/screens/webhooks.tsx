@@ -9,7 +9,7 @@ import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Badge, Empty, Heading } from '../parts.tsx'
+import { AddButton, Badge, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
 import { joined, words } from '../words.ts'
 
@@ -45,13 +45,11 @@ export const WebhooksScreen = () => {
   return (
     <>
       <Heading title={words.nav.webhooks} lead={text.lead}>
-        <button
-          type="button"
-          class="primary"
-          onClick={() => setDraft({ name: '', url: '', events: 'user.*' })}
-        >
-          <Icon name="plus" /> {text.add}
-        </button>
+        <AddButton
+          label={text.add}
+          permission="webhooks:create"
+          onAdd={() => setDraft({ name: '', url: '', events: 'user.*' })}
+        />
       </Heading>
       <div class="filters">
         <OrganizationField

@@ -1,0 +1,83 @@
+/** Tests in a browser what the console offers to administrators who have only some permissions. */
+import { expect } from 'bun:test'
+import { permissions } from '#src/lib/permission.ts'
+import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
+import { testInChromium } from '#test/support/chromium.ts'
+import { enterConsole, inConsole } from '#test/support/console.ts'
+import { fillConsole } from '#test/support/console-screens.ts'
+import { addUser } from '#test/support/people.ts'
+
+const at = inConsole()
+const { button } = at
+
+/** Opens the console as a user who has only these permissions. */
+const enterWith = async (permissions: string[]) => {
+  await create(at.served.app, '/roles', { name: 'limited', permissions })
+  await addUser(at.served.app, 'helen', { roles: ['user', 'limited'] })
+  await enterConsole(at.page, at.served.url, '/console', 'helen')
+  await at.heading('Overview')
+}
+
+/** Returns the buttons, and the links that look like buttons, in the current screen. */
+const buttons = async (): Promise<string[]> =>
+  (await at.page.locator('main :is(button, a.button):enabled').allInnerTexts()).map(text => text.trim())
+
+testInChromium(
+  'CON-09 a person who may only read is offered no change on any screen, and no call is refused',
+  async () => {
+    const { page, served } = at
+    const paths = await fillConsole(served.app)
+    const refused: string[] = []
+    page.on('response', answer => {
+      if (answer.url().includes('/api/v1/admin/') && answer.status() >= 400) refused.push(answer.url())
+    })
+    await enterWith(permissions.filter(name => name.endsWith(':read')))
+    for (const path of paths.filter(path => !path.endsWith('/new'))) {
+      await at.walk(path.slice(1))
+      await page.waitForLoadState('networkidle')
+      const changes = page.locator(
+        'main :is(.danger, .primary, .pick, .form :is(input, textarea, select):enabled)',
+      )
+      expect([path, await changes.count()]).toEqual([path, 0])
+      expect([
+        path,
+        (await buttons()).filter(text =>
+          /^(?:Disable|End|Make a new secret|Rotate|Back up|Send|Add)\b/.test(text),
+        ),
+      ]).toEqual([path, []])
+      expect([path, await page.locator('main [role=alert]').count()]).toEqual([path, 0])
+    }
+    expect(refused).toEqual([])
+  },
+  120_000,
+)
+
+testInChromium(
+  'CON-09 a person who may change users sees no card and no button that would be refused',
+  async () => {
+    const { page } = at
+    const { id } = (await at.stored('/users?search=grace')).data[0]
+    await enterWith(['users:read', 'users:update'])
+    await at.walk(`users/${id}`)
+    await at.heading('Grace Example')
+    await page.waitForLoadState('networkidle')
+    expect(await page.locator('main [role=alert]').count()).toBe(0)
+    expect(await axeFindings(page)).toEqual([])
+    const offered = await buttons()
+    expect(offered).toContain('Disable')
+    for (const action of ['Sign out everywhere', 'Delete']) expect(offered).not.toContain(action)
+    await page.getByLabel('First name').fill('Amazing')
+    await at.save()
+    await at.heading('Amazing Example')
+    await button('Disable').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click()
+    await button('Enable').waitFor()
+    expect(await at.stored(`/users/${id}`)).toMatchObject({ first_name: 'Amazing', enabled: false })
+    await at.walk('users')
+    await page.getByLabel('Select alan').check()
+    const bulk = page.getByRole('toolbar').getByRole('button')
+    expect(await bulk.allInnerTexts()).toEqual(['Disable', 'Enable', 'Cancel'])
+  },
+  60_000,
+)
