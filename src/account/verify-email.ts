@@ -56,8 +56,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks the user to confirm the address. A pending address also requires a login, because a mistyped address
- * may belong to a stranger, who must not get the account.
+ * Asks the user to confirm the address. Requires a login, because a stranger may own the address: it may be
+ * mistyped, or somebody may have made the account with it, and would share the account with the stranger.
  */
 const askPage = async (
   context: Context,
@@ -68,7 +68,7 @@ const askPage = async (
 ): Promise<Response> => {
   const { user, is_pending } = holder
   const email = link.email ?? ''
-  if (is_pending && !(await hasCompleteLogin(context, browserSessionOf(context, call), user)))
+  if (!(await hasCompleteLogin(context, browserSessionOf(context, call), user)))
     return withCookies(verifyEmailPage(context, call, holder, { email, sign_in_url: SIGN_IN }), [
       setCookie(context.config, context.cookies.link, token),
     ])
@@ -106,8 +106,8 @@ export const postVerifyEmail =
     const { link } = opened
     const holder = await linkUserOf(context, link)
     const { user, organization, is_pending } = holder
-    const isSignedIn = await hasCompleteLogin(context, browserSessionOf(context, call), user)
-    if (is_pending && !isSignedIn) return askPage(context, call, opened, holder)
+    if (!(await hasCompleteLogin(context, browserSessionOf(context, call), user)))
+      return askPage(context, call, opened, holder)
     const email = link.email ?? ''
     const change = { ...(is_pending && { email }), email_verified: true }
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
@@ -122,10 +122,9 @@ export const postVerifyEmail =
       return askPage(context, call, opened, holder, code)
     }
     const account_url = `/account?organization=${organization.slug}`
-    return withCookies(
-      verifyEmailPage(context, call, holder, { email, ...(isSignedIn && { account_url }) }),
-      [clearCookie(context.config, context.cookies.link)],
-    )
+    return withCookies(verifyEmailPage(context, call, holder, { email, account_url }), [
+      clearCookie(context.config, context.cookies.link),
+    ])
   }
 
 /**

@@ -85,6 +85,27 @@ test('PEO-43 a reset by mail ends the way in of a person who typed an address of
   expect((await goThrough(fresh(), upstream, entry('asking'), who)).heading).toBe('Is this you?')
 })
 
+test('PEO-43 the owner of an address confirms no account that another person made with it', async () => {
+  const thief = fresh()
+  const { email } = somebody()
+  await goThrough(thief, upstream, entry('asking'), { sub: `thief-of-${email}`, email })
+  const [user] = await usersBy(email)
+  await thief.submit(await thief.get('/account/profile'), {}, '/account/profile/verify')
+  mail.clear()
+  while ((await deliverMails(app.context)) > 0);
+  const url = /http:\S+/.exec(mail.mails.find(({ to }) => to === email)?.text ?? '')?.[0] ?? ''
+  await app.events()
+  const owner = fresh()
+  const page = await owner.get(pathOf(url))
+  expect(page.html).toContain('Sign in to your account in this browser first')
+  expect(page.forms).toEqual([])
+  const own = { sub: `owner-of-${email}`, email, email_verified: 'true' }
+  expect((await goThrough(owner, upstream, entry('trusted'), own)).heading).toBe('Is this you?')
+  expect(await accountsOf(user?.id)).toHaveLength(1)
+  expect((await usersBy(email)).map(({ email_verified }) => email_verified)).toEqual([false])
+  expect(await app.events()).toEqual([])
+})
+
 test('PEO-43 a reset at a verified address keeps the accounts at providers', async () => {
   const { who, id } = await resetAfter('trusted', { email_verified: 'true' })
   expect(await accountsOf(id)).toHaveLength(1)

@@ -360,11 +360,10 @@ describe('an address changed by an administrator', () => {
 })
 
 test('a disabled user cannot verify an address', async () => {
-  const { user } = await signedIn()
+  const { user, browser } = await signedIn()
   await app.admin('POST', `/users/${user.id}/send-verification`)
   await post()
   const link = linkIn()
-  const browser = openBrowser(app)
   const page = await browser.get(link)
   expect(page.status).toBe(200)
   await app.admin('PUT', `/users/${user.id}`, { enabled: false })

@@ -70,19 +70,41 @@ describe('verification', () => {
     expect(sent.location).toBe('/account/profile?notice=verification_sent')
     expect(await app.events()).toEqual([])
     expect(await post()).toEqual([[user.email, 'Confirm your email address for Gatehouse']])
-    const other = elsewhere()
-    const form = await other.get(linkIn('/account/verify-email'))
+    const form = await browser.get(linkIn('/account/verify-email'))
     expect(form.html).toContain(user.email)
     expect(await verified(user)).toBe(false)
-    const done = await other.submit(form)
+    const done = await browser.submit(form)
     expect(done.html).toContain('Email address confirmed')
-    expect(done.html).not.toContain('/account?organization=')
+    expect(done.html).toContain('/account?organization=')
     expect(await verified(user)).toBe(true)
     expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
       ['user.updated', user.id, { fields: ['email_verified'] }],
     ])
-    expect(await other.submit(form)).toMatchObject(gone)
+    expect(await browser.submit(form)).toMatchObject(gone)
     expect((await browser.get('/account/profile')).html).not.toContain('/account/profile/verify')
+  })
+
+  test('PEO-43 is done only where the user is signed in', async () => {
+    const { user, browser, page } = await start()
+    await browser.submit(page, {}, '/account/profile/verify')
+    await post()
+    const [url, phone] = [linkIn('/account/verify-email'), elsewhere()]
+    const asked = await phone.get(url)
+    expect(asked.html).toContain('Sign in to your account in this browser first')
+    expect(asked.forms).toEqual([])
+    phone.cookies.set('gatehouse_browser_8080', browser.cookies.get('gatehouse_browser_8080') ?? '')
+    const { fields } = formOf(await browser.get(url))
+    const refused = await phone.post('/account/verify-email', fields)
+    expect(refused.html).toContain('Sign in to your account in this browser first')
+    expect(await verified(user)).toBe(false)
+    expect(await app.events()).toEqual([])
+    const form = await signIn(
+      phone,
+      await phone.get(linkWith(asked, '/account/verify-email/sign-in')),
+      user.username,
+    )
+    expect((await phone.submit(form)).html).toContain('Email address confirmed')
+    expect(await verified(user)).toBe(true)
   })
 
   test('the link is for one address and one day', async () => {
