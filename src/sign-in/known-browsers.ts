@@ -1,4 +1,5 @@
 import type { Context, Core } from '#src/context.ts'
+import { findDevice, isDeviceOf, touchDevice } from '#src/directory/users/device-store.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { findCookie, setCookie } from '#src/http/cookies.ts'
@@ -10,28 +11,27 @@ import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { countDevices, findDevice, isDeviceOf, touchDevice } from './store.ts'
 
 /** Lifetime of the device cookie: the maximum that browsers allow. */
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user who already has a known browser signs in with a new browser. The first browser
- * of a user causes no notice. Returns the Set-Cookie lines that make the browser known.
+ * Sends a notice when a user who has signed in before signs in with a new browser. The first login of a user
+ * causes no notice. `user` is read before this login. Returns the Set-Cookie lines that make the browser
+ * known.
  */
 export const recognizeDevice = async (
   context: Context,
   tx: Transaction,
-  user: Pick<UserRow, 'id' | 'organization_id'>,
+  user: Pick<UserRow, 'id' | 'organization_id' | 'last_login'>,
   call: Call,
 ): Promise<string[]> => {
   const name = context.cookies.device
   const known = findCookie(call.request, name)
   const value = known ?? newSecret()
   const device = { user_id: user.id, device_hash: hashSecret(value), last_seen_at: context.clock.now() }
-  const others = await countDevices(tx, user.id)
   const isNew = await touchDevice(tx, device)
-  if (isNew && others > 0) await enqueueNotice(context, tx, 'new_device', user, call)
+  if (isNew && user.last_login !== null) await enqueueNotice(context, tx, 'new_device', user, call)
   return known ? [] : [setCookie(context.config, name, value, KEPT / SECOND)]
 }
 

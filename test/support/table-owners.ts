@@ -35,7 +35,7 @@ export const owners: Record<string, string> = {
   initial_access_tokens: 'directory/clients/initial-access-token-store.ts',
   identity_providers: 'directory/identity-providers/store.ts',
   external_accounts: 'directory/identity-providers/account-store.ts',
-  devices: 'sign-in/store.ts',
+  devices: 'directory/users/device-store.ts',
   remembered_browsers: 'sessions/remembered-store.ts',
   throttles: 'sign-in/store.ts',
   authorization_requests: 'authorize/store.ts',

@@ -1,5 +1,5 @@
 import { and, eq, gt, inArray, sql } from 'drizzle-orm'
-import type { OrganizationId, UserId } from '#src/lib/ids.ts'
+import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -65,25 +65,12 @@ export const consumeSignInLink = async (
   return link
 }
 
-/**
- * Deletes a user's sign-in links and returns the number of deleted links. With `organization_id`, deletes
- * only links of that organization.
- */
-export const removeSignInLinks = async (
-  tx: Transaction,
-  user_id: UserId,
-  organization_id?: OrganizationId,
-): Promise<number> => {
+/** Deletes a user's sign-in links and returns the number of deleted links. */
+export const removeSignInLinks = async (tx: Transaction, user_id: UserId): Promise<number> => {
   const { links } = tx.tables
   const removed = await tx
     .delete(links)
-    .where(
-      and(
-        eq(links.user_id, user_id),
-        organization_id && eq(links.organization_id, organization_id),
-        inArray(links.kind, signInKinds),
-      ),
-    )
+    .where(and(eq(links.user_id, user_id), inArray(links.kind, signInKinds)))
     .returning({ kind: links.kind })
   return removed.length
 }

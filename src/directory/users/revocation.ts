@@ -6,6 +6,7 @@ import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import { type RevokedBy, revokeSessions } from '#src/sessions/service.ts'
 import { inBatches } from '#src/storage/batches.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { removeDevices } from './device-store.ts'
 import { removeEmailCode } from './email-code-store.ts'
 import { removeSignInLinks } from './link-store.ts'
 import { recordUser } from './record.ts'
@@ -19,19 +20,13 @@ const namesOf = (counts: Record<string, number>): string[] =>
  * Deletes a user's sign-in links, e-mail code and remembered browsers. Cancels a pending change of address.
  * Ends first factors that wait for a second factor. This happens when the user's address or `enabled`
  * changes, and when {@link revokeUser} ends the user's logins, because older links and codes must no longer
- * work. If the user does not belong to the given `organization_id`, nothing changes. Returns the names of
- * what was deleted or cancelled. These names do not include first factors.
+ * work. Returns the names of what was deleted or cancelled. These names do not include first factors.
  */
-export const revokePendingLinks = async (
-  tx: Transaction,
-  user_id: UserId,
-  organization_id?: OrganizationId,
-): Promise<string[]> => {
-  if (organization_id && !(await findUser(tx, organization_id, user_id))) return []
+export const revokePendingLinks = async (tx: Transaction, user_id: UserId): Promise<string[]> => {
   await endProofs(tx, user_id)
   return namesOf({
-    sign_in_link: await removeSignInLinks(tx, user_id, organization_id),
-    pending_email: await cancelPendingEmail(tx, user_id, organization_id),
+    sign_in_link: await removeSignInLinks(tx, user_id),
+    pending_email: await cancelPendingEmail(tx, user_id),
     email_code: await removeEmailCode(tx, user_id),
     remembered_browsers: (await removeRemembered(tx, user_id)).length,
   })
@@ -39,8 +34,10 @@ export const revokePendingLinks = async (
 
 /**
  * Revokes the user's sessions with `revokeSessions`, at most `limit` of them. Ends the user's logins and
- * pending links. The login `except_login_id` and its sessions continue. Returns the number of ended sessions,
- * and the kinds of other things that ended, such as `logins`.
+ * pending links. The login `except_login_id` and its sessions continue. Forgets the known browsers, because
+ * one that belongs to a thief would be free of the limits on wrong passwords. The browser in which the user
+ * makes the change stays known. A user outside the given `organization_id` loses only the sessions and logins
+ * in it. Returns the number of ended sessions, and the kinds of other things that ended, such as `logins`.
  */
 export const revokeUser = async (
   context: Core,
@@ -56,7 +53,10 @@ export const revokeUser = async (
   const { user_id, organization_id, except_login_id } = user
   const sessions = await revokeSessions(context, tx, user, by, limit)
   const logins = await endUserLogins(tx, user_id, organization_id, except_login_id)
-  const links = await revokePendingLinks(tx, user_id, organization_id)
+  if (organization_id && !(await findUser(tx, organization_id, user_id)))
+    return { sessions, others: namesOf({ logins }) }
+  await removeDevices(tx, user_id, by.actor.id === user_id ? by.client_info.device_hash : undefined)
+  const links = await revokePendingLinks(tx, user_id)
   return { sessions, others: [...namesOf({ logins }), ...links] }
 }
 

@@ -242,26 +242,13 @@ export const markActive = (
 const isFirst = (unit: number, before: number | null, now: number): boolean =>
   Math.floor((before ?? 0) / unit) < Math.floor(now / unit) || (before ?? 0) > now + HOUR
 
-/**
- * Cancels a pending change of the user's address. With `organization_id`, the user must belong to that
- * organization. Returns the number of cancelled changes, 0 or 1.
- */
-export const cancelPendingEmail = async (
-  tx: Transaction,
-  id: UserId,
-  organization_id?: OrganizationId,
-): Promise<number> => {
+/** Cancels a pending change of the user's address. Returns the number of cancelled changes, 0 or 1. */
+export const cancelPendingEmail = async (tx: Transaction, id: UserId): Promise<number> => {
   const { users } = tx.tables
   const cancelled = await tx
     .update(users)
     .set({ pending_email: null })
-    .where(
-      and(
-        eq(users.id, id),
-        isNotNull(users.pending_email),
-        organization_id && eq(users.organization_id, organization_id),
-      ),
-    )
+    .where(and(eq(users.id, id), isNotNull(users.pending_email)))
     .returning({ id: users.id })
   return cancelled.length
 }
