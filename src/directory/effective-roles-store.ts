@@ -8,7 +8,7 @@ const { placeholder } = sql
 /**
  * Maximum number of rows that `selectRoles` returns. If a user has a role directly and from two groups, the
  * role has three rows. The few users who reach the maximum are read with `selectManyRoles`. Without the
- * maximum, a member of 2,000 groups with 100 roles each would cause 200,000 rows at each request.
+ * maximum, a member of 200 groups with 100 roles each would cause 20,000 rows at each request.
  */
 const FEW = 200
 
