@@ -76,10 +76,20 @@ ${others.map(url => `<link rel="modulepreload" href="${url}">`).join('\n')}
 
 const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' }
 
+/**
+ * True when the header Accept-Encoding lists the coding and its weight is not 0:
+ * https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3
+ */
+const accepts = (accepted: string, coding: string): boolean =>
+  accepted.split(',').some(each => {
+    const [name = '', weight = ''] = each.split(';')
+    return name.trim().toLowerCase() === coding && !/^\s*q=0(?:\.0*)?\s*$/i.test(weight)
+  })
+
 const file = async (name: string, accepted: string): Promise<Response> => {
   const found = (await filesOf()).files.find(each => each.name === name)
   if (!found) throw new PageError('not_found', 404)
-  const encoding = (['br', 'gzip'] as const).find(each => accepted.includes(each))
+  const encoding = (['br', 'gzip'] as const).find(each => accepts(accepted, each))
   const packed = Uint8Array.fromBase64(encoding === 'br' ? found.brotli : found.gzip)
   return new Response(encoding ? packed : gunzipSync(packed), {
     headers: {

@@ -142,6 +142,14 @@ describe('CON-04 the page', () => {
       const brotli = await app.call(path ?? '', { headers: { 'accept-encoding': 'gzip, br' } })
       expect(brotli.headers.get('content-encoding')).toBe('br')
     }
+    for (const [accepted, coding] of [
+      ['br;q=0, gzip;q=0.5', 'gzip'],
+      ['br;q=0.0 , gzip; q=0', null],
+      ['x-br, xgzip', null],
+    ] as const) {
+      const answer = await app.call(paths[0] ?? '', { headers: { 'accept-encoding': accepted } })
+      expect([accepted, answer.headers.get('content-encoding')]).toEqual([accepted, coding])
+    }
     expect(size).toBeLessThan(60_000)
     expect((await app.call('/console/assets/000000000000.js')).status).toBe(404)
   })
