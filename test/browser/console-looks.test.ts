@@ -50,3 +50,21 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-44 a style that cannot be read is not taken for the stored one',
+  async () => {
+    const path = '/organizations/default'
+    await at.served.app.admin('PUT', path, { settings: { custom_css: 'h1 { color: red }' } })
+    const { custom_css } = (await at.stored(path)).settings
+    await at.page.route(`**${custom_css}`, route => route.fulfill({ status: 503, body: 'Busy.' }))
+    await enterConsole(at.page, at.served.url, '/console/looks/default')
+    await at.page.getByText('The server answered 503.').waitFor()
+    expect(await label('CSS').count()).toBe(0)
+    expect(await axeFindings(at.page)).toEqual([])
+    await at.page.unrouteAll()
+    await at.button('Try again').click()
+    await until(async () => (await label('CSS').inputValue()).includes('h1 { color: red }'))
+  },
+  60_000,
+)

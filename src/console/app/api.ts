@@ -162,6 +162,17 @@ export const callApi = async <T>(
   return { data, etag: answer.headers.get('etag') ?? '' }
 }
 
+/**
+ * Reads a text file of the server, such as a stylesheet.
+ *
+ * @throws ApiError
+ */
+export const readText = async (url: string): Promise<string> => {
+  const answer = await fetch(url)
+  if (!answer.ok) throw new ApiError(await problemOf(answer))
+  return answer.text()
+}
+
 /** Reads an object or a list. */
 export const read = async <T>(path: string): Promise<T> => (await callApi<T>('GET', path)).data
 

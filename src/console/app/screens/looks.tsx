@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
+import { asProblem, callApi, type Problem, readText } from '../api.ts'
 import { Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { mayOn } from '../me.ts'
-import { Card, Heading, Loading } from '../parts.tsx'
+import { Card, Failure, Heading, Loading } from '../parts.tsx'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 
@@ -140,12 +140,14 @@ const PictureField = (props: {
 const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false
   const [stored, setStored] = useState<string>()
-  useEffect(() => {
+  const [problem, setProblem] = useState<Problem>()
+  const load = () => {
     if (!isStored || !props.value) return
-    fetch(props.value)
-      .then(answer => answer.text())
-      .then(setStored, () => setStored(undefined))
-  }, [isStored, props.value])
+    setProblem(undefined)
+    readText(props.value).then(setStored, error => setProblem(asProblem(error)))
+  }
+  useEffect(load, [isStored, props.value])
+  if (isStored && problem) return <Failure problem={problem} retry={load} />
   if (isStored && stored === undefined) return <Loading rows={2} />
   return (
     <Field
