@@ -1,10 +1,11 @@
 import type { Context } from '#src/context.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import { AppError } from '#src/lib/app-error.ts'
 import { findHolder, type Holder } from '#src/sessions/store.ts'
 import { type AccessToken, verifyAccessToken } from '#src/tokens/verify.ts'
-import { servesUser } from './grants/grant.ts'
+import { isKeptOut } from './grants/grant.ts'
 
 /** A valid access token and its user; `holder` is undefined for a client's own token. */
 export interface LiveToken extends AccessToken {
@@ -30,11 +31,11 @@ export const findLiveToken = async (
   const { user, organization_id } = token
   if (user) {
     const client = await findClient(context, token.client_id)
-    const holder = await context.store.read(async q =>
-      client && !(await servesUser(q, client, organization_id, user.user_id))
-        ? undefined
-        : findHolder(q, user),
-    )
+    const holder = await context.store.read(async q => {
+      if (client && (await isKeptOut(q, client, organization_id))) return undefined
+      if (client && !(await isAdmitted(q, client, user.user_id))) return undefined
+      return findHolder(q, user)
+    })
     return holder && { ...token, holder, client }
   }
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }

@@ -1,5 +1,6 @@
 import { record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { isAdmitted } from '#src/directory/admission.ts'
 import { findApi } from '#src/directory/apis/store.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
 import { readForm } from '#src/http/body.ts'
@@ -14,7 +15,7 @@ import { findRefreshGrant } from '#src/sessions/refresh-tokens.ts'
 import { findLiveToken } from './bearer.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
-import { servesUser } from './grants/grant.ts'
+import { findExclusion } from './grants/grant.ts'
 
 /** An active token of any organization. {@link maySee} decides whether the client may read the token. */
 interface Found {
@@ -91,7 +92,11 @@ const findRefresh = async (context: Context, text: string): Promise<Found | unde
   const { organization_id, user_id, id: session_id, client_id, scope, username, expires_at } = grant
   const client = await findClient(context, client_id)
   if (!client?.grant_types.includes('refresh_token')) return undefined
-  if (!(await context.store.read(q => servesUser(q, client, organization_id, user_id)))) return undefined
+  const isServed = await context.store.read(
+    async q =>
+      (await findExclusion(q, client, organization_id)) === undefined && isAdmitted(q, client, user_id),
+  )
+  if (!isServed) return undefined
   return {
     organization_id,
     user_id,

@@ -1,12 +1,11 @@
 import type { Context, Core } from '#src/context.ts'
-import { isAdmitted } from '#src/directory/admission.ts'
 import { type Api, readApi } from '#src/directory/apis/store.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { CLOCK_SKEW } from '#src/lib/duration.ts'
-import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
+import type { OrganizationId, SessionId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
@@ -66,20 +65,14 @@ export const findExclusion = (
   organization_id: OrganizationId,
 ): Promise<string | undefined> => {
   if (!serves(client, organization_id)) return Promise.resolve(NOT_SERVED)
-  if (!isDynamic(client)) return Promise.resolve(undefined)
-  return readOrganization(q, organization_id).then(organization =>
-    organization && letsIn(organization, client) ? undefined : KEPT_OUT,
-  )
+  return isKeptOut(q, client, organization_id).then(isOut => (isOut ? KEPT_OUT : undefined))
 }
 
-/** True when the client may still serve the organization and admits the user. */
-export const servesUser = async (
-  q: Queries,
-  client: Client,
-  organization_id: OrganizationId,
-  user_id: UserId,
-): Promise<boolean> =>
-  (await findExclusion(q, client, organization_id)) === undefined && isAdmitted(q, client, user_id)
+/** True for a dynamic client that the organization does not allow. */
+export const isKeptOut = (q: Queries, client: Client, organization_id: OrganizationId): Promise<boolean> =>
+  isDynamic(client)
+    ? readOrganization(q, organization_id).then(found => !found || !letsIn(found, client))
+    : Promise.resolve(false)
 
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'
