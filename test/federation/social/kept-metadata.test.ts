@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
+import { addOrganization } from '#test/support/people.ts'
 import { addProvider, startFederated } from '../upstream.ts'
 
 test('FED-18 metadata of more than 64 KiB is refused', async () => {
@@ -37,8 +39,11 @@ test('FED-18 the metadata of 200 providers is kept, the oldest is fetched again'
     const { status } = await openBrowser(app, { ip: '198.51.100.18' }).get(`/oauth/social/${alias}`)
     expect(status).toBe(303)
   }
+  // An organization has at most 100 providers.
+  const organizations = [await addOrganization(app, 'one'), await addOrganization(app, 'two')]
   for (let i = 0; i <= 200; i++) {
-    await addProvider(app, `kept-${i}`)
+    const { id: organization_id = DEFAULT_ORGANIZATION } = organizations[Math.floor(i / 100)] ?? {}
+    await addProvider(app, `kept-${i}`, { organization_id })
     await leave(`kept-${i}`)
   }
   expect(upstream.asked).toHaveLength(201)
