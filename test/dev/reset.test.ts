@@ -127,14 +127,16 @@ describe('dev 12: reset', () => {
           roles: ['user'],
           members: ['tester'],
         })),
-        clients: ['worker-1', 'worker-2'].map(organization => ({
-          client_id: `of-${organization}`,
-          organization,
-          type: 'confidential',
-          client_secret: 'dev-secret',
-          grant_types: ['client_credentials'],
-          scopes: ['read'],
-        })),
+        clients: [
+          {
+            client_id: 'one',
+            organization: 'worker-1',
+            type: 'confidential',
+            client_secret: 'dev-secret',
+            grant_types: ['client_credentials'],
+            scopes: ['read'],
+          },
+        ],
       },
     })
     for (const organization of ['worker-1', 'worker-2'])
@@ -142,7 +144,7 @@ describe('dev 12: reset', () => {
     const kept = await server.mint({
       user: 'tester',
       organization: 'worker-2',
-      client_id: 'of-worker-2',
+      client_id: 'one',
       scope: 'openid',
     })
     await server.users.remove('tester', { organization: 'worker-1' })
@@ -151,7 +153,7 @@ describe('dev 12: reset', () => {
       (await server.users.list({ organization })).map(({ username }) => username)
     expect(await names('worker-1')).toEqual(['tester'])
     expect(await names('worker-2')).toEqual(['tester', 'extra'])
-    expect((await clientToken(server.url, 'of-worker-1')).status).toBe(200)
+    expect((await clientToken(server.url, 'one')).status).toBe(200)
     expect((await server.mint({ user: 'tester', organization: 'worker-1' })).claims.roles).toEqual(['user'])
     expect((await fetch(`${server.url}/oauth/userinfo`, bearer(kept.token))).status).toBe(200)
     await expect(server.reset({ organization: 'nowhere' })).rejects.toThrow(/does not exist/)
