@@ -9,3 +9,7 @@ CREATE INDEX `logouts_client` ON `logouts` (`client_id`,`client_created_at`,`cre
 UPDATE `logouts` SET
   `client_created_at` = coalesce((SELECT `created_at` FROM `clients` c WHERE c.`client_id` = `logouts`.`client_id` AND c.`organization_id` = `logouts`.`organization_id` AND c.`created_at` <= `logouts`.`created_at`), 0),
   `slug` = coalesce((SELECT `slug` FROM `organizations` WHERE `id` = `logouts`.`organization_id`), '');
+-- The first waiting logout of each client is due. Until now only the first one of each id was.
+UPDATE `logouts` SET `next_attempt_at` = `created_at`
+  WHERE `next_attempt_at` = 9007199254740991
+  AND `number` IN (SELECT min(`number`) FROM `logouts` WHERE `done_at` IS NULL GROUP BY `client_id`, `client_created_at`);

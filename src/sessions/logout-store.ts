@@ -235,10 +235,16 @@ export const endLogout = async (
 export const logoutUriOf = async (q: Queries, client: LoggedOut): Promise<string | null | undefined> => {
   const { clients } = q.tables
   const found = await q
-    .select({ uri: clients.backchannel_logout_uri, created_at: clients.created_at })
+    .select({ uri: clients.backchannel_logout_uri })
     .from(clients)
-    .where(and(eq(clients.client_id, client.client_id), eq(clients.organization_id, client.organization_id)))
-  return found.find(({ created_at }) => created_at === client.created_at)?.uri
+    .where(
+      and(
+        eq(clients.client_id, client.client_id),
+        eq(clients.organization_id, client.organization_id),
+        eq(clients.created_at, client.created_at),
+      ),
+    )
+  return found[0]?.uri
 }
 
 /** Maximum number of logouts that one write ends. All other writes wait for it. */

@@ -1,6 +1,7 @@
 /** Tests whose logouts a client gets, over sockets: the applications are real servers. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { NEVER } from '#src/delivery/queue.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -175,16 +176,18 @@ test('BCL-20 an upgrade gives stored logouts to the client of today, if they are
   }
   put('organizations', { id: 'org_a', slug: 'acme' })
   put('clients', { client_id: 'shop', organization_id: 'org_a', created_at: START })
-  const logout = (organization_id: string, created_at: number) =>
-    put('logouts', { client_id: 'shop', organization_id, created_at })
-  logout('org_a', START - DAY)
-  logout('org_a', START + DAY)
-  logout('org_b', START + DAY)
+  const logout = (organization_id: string, created_at: number, next_attempt_at: number) =>
+    put('logouts', { client_id: 'shop', organization_id, created_at, next_attempt_at })
+  logout('org_a', START - DAY, START + HOUR)
+  logout('org_a', START + DAY, NEVER)
+  logout('org_b', START + DAY, NEVER)
+  logout('org_a', START + DAY, NEVER)
   migrate(db)
-  const query = 'SELECT client_created_at, slug FROM logouts ORDER BY number'
+  const query = 'SELECT client_created_at, slug, next_attempt_at FROM logouts ORDER BY number'
   expect(db.query(query).values()).toEqual([
-    [0, 'acme'],
-    [START, 'acme'],
-    [0, ''],
+    [0, 'acme', START + HOUR],
+    [START, 'acme', START + DAY],
+    [0, '', NEVER],
+    [START, 'acme', NEVER],
   ])
 })
