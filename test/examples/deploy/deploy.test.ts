@@ -51,6 +51,7 @@ test('proxies forward the client address, and keep the metrics private', () => {
     ])
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
   expect(text('nginx.conf')).toContain('keepalive_timeout 25s;')
+  expect(text('nginx.conf')).toContain('large_client_header_buffers 4 16k;')
   const { services } = parse(text('traefik.yaml')).http
   expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
