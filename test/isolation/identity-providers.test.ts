@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test'
 import { Extension, X509CertificateGenerator } from '@peculiar/x509'
 import type { Context } from '#src/context.ts'
 import { defaults } from '#src/directory/identity-providers/settings.ts'
-import { findEnabledProviders } from '#src/directory/identity-providers/store.ts'
+import { findEnabledProviders, readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type Json, noCall, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -58,6 +58,38 @@ test('IDP-10 the certificates of a provider have at most 32,768 characters', asy
   expect((await add(2)).status).toBe(201)
   expect(refused(await add(3))).toEqual(['certificates'])
   expect((await app.admin('GET', '/identity-providers')).body.pagination.total).toBe(1)
+})
+
+test('IDP-10 a provider with longer certificates of an earlier version can be changed', async () => {
+  const app = await startApp()
+  const large = await Promise.all([13_000, 13_001, 13_002].map(certificateOf))
+  const { id } = await create(app, '/identity-providers', {
+    ...saml,
+    alias: 'corp',
+    certificates: [await certificateOf(1)],
+  })
+  const stored = await app.context.store.read(q => readProvider(q, id))
+  if (stored?.type !== 'saml') throw new Error('not stored')
+  const settings = { ...stored.settings, certificates: large.map(pem => pem.trim()) }
+  await app.context.store.write(tx => saveProvider(tx, { ...stored, settings }))
+  await app.events()
+  const change = async (body: Json) => {
+    const answer = await app.admin('PUT', `/identity-providers/${id}`, body)
+    const fields = (await app.events()).map(({ metadata }) => metadata.fields)
+    const after = await app.context.store.read(q => readProvider(q, id))
+    return [answer.status, fields, after?.enabled, after?.settings]
+  }
+  expect(await change({ enabled: false })).toEqual([200, [['enabled']], false, settings])
+  const grown = [...large, large[0]]
+  expect(await change({ certificates: grown })).toEqual([422, [], false, settings])
+  const fewer = large.slice(1)
+  const certificates = fewer.map(pem => pem.trim())
+  expect(await change({ certificates: fewer })).toEqual([
+    200,
+    [['certificates']],
+    false,
+    { ...settings, certificates },
+  ])
 })
 
 test('IDP-10 an organization has at most 100 identity providers', async () => {

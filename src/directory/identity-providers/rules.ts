@@ -19,22 +19,41 @@ export type GivenSettings = Record<string, unknown>
 const pemsOf = ({ certificates }: GivenSettings): string[] => (certificates ?? []) as string[]
 
 /**
- * Returns a problem for each certificate whose key cannot verify signatures. A stored certificate is not
- * checked, because an earlier version may have accepted it.
+ * Maximum number of characters of a certificate in PEM. A certificate of an RSA key of 16,384 bits has about
+ * 6,000 characters.
+ */
+const CERTIFICATE_LENGTH = 16_384
+
+/**
+ * Maximum number of characters of all certificates of a provider. A list of 100 providers thus has at most
+ * about 3 MiB of certificates. Ten certificates of RSA keys of 4,096 bits have about 20,000 characters.
+ */
+const CERTIFICATES_LENGTH = 32_768
+
+/** Returns the reason why a certificate is refused. */
+const certificateProblem = (pem: string): string | undefined => {
+  if (pem.length > CERTIFICATE_LENGTH)
+    return `A certificate in PEM of at most ${CERTIFICATE_LENGTH} characters.`
+  if (!usableKeyOf(new X509Certificate(pem)))
+    return 'A certificate with an RSA key, or an EC key on P-256, P-384 or P-521.'
+  return undefined
+}
+
+/**
+ * Returns the problems of the certificates. Stored certificates are not checked, because an earlier version
+ * may have accepted them.
  */
 const certificateProblems = (after: GivenSettings = {}, before: GivenSettings = {}): Detail[] => {
-  const stored = pemsOf(before)
-  return pemsOf(after).flatMap((pem, index) =>
-    stored.includes(pem) || usableKeyOf(new X509Certificate(pem))
-      ? []
-      : [
-          {
-            field: `certificates.${index}`,
-            code: 'custom',
-            message: 'A certificate with an RSA key, or an EC key on P-256, P-384 or P-521.',
-          },
-        ],
-  )
+  const [pems, stored] = [pemsOf(after), pemsOf(before)]
+  const problems = pems.flatMap((pem, index) => {
+    const message = stored.includes(pem) ? undefined : certificateProblem(pem)
+    return message ? [{ field: `certificates.${index}`, code: 'custom', message }] : []
+  })
+  if (pems.join('').length > Math.max(CERTIFICATES_LENGTH, stored.join('').length)) {
+    const message = `Certificates of at most ${CERTIFICATES_LENGTH} characters together.`
+    problems.push({ field: 'certificates', code: 'custom', message })
+  }
+  return problems
 }
 
 const BOTH_IDS = 'The private key of `client_secret` needs `team_id` and `key_id`.'

@@ -89,29 +89,12 @@ export const usableKeyOf = (certificate: X509Certificate): KeyObject | undefined
   }
 }
 
-/**
- * Maximum number of characters of a certificate in PEM. A certificate of an RSA key of 16,384 bits has about
- * 6,000 characters.
- */
-const CERTIFICATE_LENGTH = 16_384
-
-/**
- * Maximum number of characters of all certificates of a provider. A list of 100 providers thus has at most
- * about 3 MiB of certificates. Ten certificates of RSA keys of 4,096 bits have about 20,000 characters.
- */
-const CERTIFICATES_LENGTH = 32_768
-
 /** A certificate in PEM, or as the object that answers contain. */
 const certificate = z
   .union([z.string(), z.looseObject({ certificate: z.string() })], 'A certificate in PEM.')
   .transform((given, issues) => {
     const pem = parseCertificate(typeof given === 'string' ? given : given.certificate)?.toString() ?? ''
     if (!pem) issues.addIssue({ code: 'custom', message: 'A certificate in PEM.' })
-    if (pem.length > CERTIFICATE_LENGTH)
-      issues.addIssue({
-        code: 'custom',
-        message: `A certificate in PEM of at most ${CERTIFICATE_LENGTH} characters.`,
-      })
     return pem.trim()
   })
 
@@ -123,10 +106,6 @@ export const samlSettings = {
     .array(certificate, 'A list of certificates in PEM.')
     .min(1, 'At least one certificate. Without a certificate no signature can be verified.')
     .max(10, 'At most 10 certificates.')
-    .refine(
-      pems => pems.join('').length <= CERTIFICATES_LENGTH,
-      `Certificates of at most ${CERTIFICATES_LENGTH} characters together.`,
-    )
     .describe('Signing certificates of the provider, in PEM, or as the objects that this API returns.'),
   sign_requests: flag.describe('Whether Gatehouse signs its requests.'),
   allow_idp_initiated: flag.describe('Whether Gatehouse accepts a response although it has sent no request.'),
