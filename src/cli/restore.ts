@@ -41,8 +41,9 @@ export const restore = async (file: string, options: { config?: string; force?: 
 const intoFile = async (config: Config, file: string, force: boolean): Promise<string> => {
   const database = join(config.data_dir, DATABASE_FILE)
   if (existsSync(database) && !force) throw new StorageError(`${database}: exists; --force replaces it.`, 1)
-  if (!force) requireNoLog(database)
-  const { bytes, rows } = await restoreFile(file, followed(database), path => requireKey(config, path), stage)
+  const target = followed(database)
+  if (!force) requireNoLog(target)
+  const { bytes, rows } = await restoreFile(file, target, path => requireKey(config, path), stage)
   return `${database}: ${sum(rows)} rows, ${size(bytes)}, restored from ${file}.`
 }
 

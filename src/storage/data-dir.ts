@@ -9,10 +9,11 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readlinkSync,
   realpathSync,
   statSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { StorageError } from './errors.ts'
 
 /**
@@ -73,9 +74,18 @@ export const giveToOwner = (path: string): void => {
 const mayFollow = (path: string): boolean =>
   process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0
 
-/** Returns the path of the file to which a link leads. A link that may not be followed stands for itself. */
-export const followed = (path: string): string =>
-  existsSync(path) && mayFollow(path) ? realpathSync(path) : path
+/**
+ * Returns the path of the file to which a link leads, also while this file is missing. Any other path stands
+ * for itself.
+ *
+ * @throws StorageError for a link that root does not follow
+ */
+export const followed = (path: string): string => {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path
+  if (!mayFollow(path))
+    throw new StorageError(`${path} is a link of another user, which root does not follow.`)
+  return existsSync(path) ? realpathSync(path) : resolve(realpathSync(dirname(path)), readlinkSync(path))
+}
 
 /**
  * Creates a file that only its owner can read (mode 0600), if the file is missing. Root follows no link of

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
-import { makeDataDir, requireNoLog, touch } from './data-dir.ts'
+import { followed, makeDataDir, requireNoLog, touch } from './data-dir.ts'
 import type { Store } from './store.ts'
 
 export const DATABASE_FILE = 'gatehouse.db'
@@ -21,7 +21,7 @@ export const openStore = async (
   }
   makeDataDir(config.data_dir)
   const path = join(config.data_dir, DATABASE_FILE)
-  if (!existsSync(path)) requireNoLog(path)
+  if (!existsSync(path)) requireNoLog(followed(path))
   // The file gets its mode (0600) before SQLite opens it, because SQLite creates its log with the same mode.
   touch(path)
   return openSqlite({ path, ...options })

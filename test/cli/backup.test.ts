@@ -119,6 +119,14 @@ describe('backup and restore', () => {
     expect(await run(data_dir, 'restore', file, '--force')).toMatchObject({ code: 0, stderr: '' })
     expect([lstatSync(database).isSymbolicLink(), statSync(moved).ino === before]).toEqual([true, false])
     expect((await run(data_dir, 'check')).code).toBe(0)
+    rmSync(moved)
+    writeFileSync(`${moved}-wal`, 'log of the lost database')
+    const refused = await run(data_dir, 'restore', file)
+    expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining(`${moved}-wal belongs`)])
+    rmSync(`${moved}-wal`)
+    expect(await run(data_dir, 'restore', file)).toMatchObject({ code: 0, stderr: '' })
+    expect([lstatSync(database).isSymbolicLink(), existsSync(moved)]).toEqual([true, true])
+    expect((await run(data_dir, 'check')).code).toBe(0)
   }, 30_000)
 
   test('R-06 an incomplete or foreign backup is refused, and the database stays', async () => {

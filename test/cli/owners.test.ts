@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { finishChange } from '#src/cli/instance.ts'
 import type { Config } from '#src/config.ts'
-import { giveToOwner } from '#src/storage/data-dir.ts'
+import { followed, giveToOwner } from '#src/storage/data-dir.ts'
 import { openStore } from '#src/storage/open.ts'
 import { lockInstance } from '#src/storage/sqlite/lock.ts'
 import { gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
@@ -111,6 +111,7 @@ test('root follows no link that the owner of the data directory made in the plac
   give(data_dir)
   expect(() => lockInstance(data_dir)).toThrow('cannot be written to (ELOOP)')
   await expect(openStore({ data_dir })).rejects.toThrow('cannot be written to (ELOOP)')
+  expect(() => followed(join(data_dir, 'gatehouse.db'))).toThrow('is a link of another user')
   expect([existsSync(missing), statSync(outside).size]).toEqual([false, 0])
   // A link that belongs to root is allowed, because root may keep the database in another folder.
   lchownSync(join(data_dir, 'gatehouse.db'), 0, 0)
