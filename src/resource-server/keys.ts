@@ -62,12 +62,6 @@ export function parseKeys(document: unknown): Keys | undefined {
 }
 
 /**
- * Minimum length of an RSA modulus in base64url characters: the length of 2048 bits. The length is checked
- * here, because jose refuses a shorter modulus only during verification.
- */
-const MIN_MODULUS = 342
-
-/**
  * True for a public key that verifies signatures. A key with its private part (`d`) is not used, because
  * anybody who reads the set could sign with the key.
  */
@@ -76,8 +70,7 @@ function isUsable(jwk: unknown): jwk is JWK {
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify')))
     return false
   if (jwk.kid !== undefined && typeof jwk.kid !== 'string') return false
-  if (jwk.kty === 'RSA')
-    return typeof jwk.n === 'string' && jwk.n.length >= MIN_MODULUS && typeof jwk.e === 'string'
+  if (jwk.kty === 'RSA') return typeof jwk.n === 'string' && typeof jwk.e === 'string'
   return jwk.kty === 'EC' && typeof jwk.x === 'string' && typeof jwk.y === 'string'
 }
 
@@ -112,6 +105,9 @@ async function importKey({ jwk, imported }: PublicKey, alg: string): Promise<Cry
     throw new UnknownKeyError(`the key ${JSON.stringify(jwk.kid)} cannot be used`, cause)
   })
   if (key instanceof Uint8Array) throw new UnknownKeyError('symmetric keys are not accepted')
+  // jose refuses a short modulus only during the verification, with an error that is no refusal of the token.
+  if ((key.algorithm as RsaKeyAlgorithm).modulusLength < 2048)
+    throw new UnknownKeyError(`the key ${JSON.stringify(jwk.kid)} is shorter than 2048 bits`)
   imported.set(alg, key)
   return key
 }
