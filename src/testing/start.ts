@@ -168,7 +168,11 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
     config,
     seed,
     stop: async () => {
-      await Promise.race([stopHousekeeping(), Bun.sleep(DRAIN_MS)])
+      const limit = Promise.withResolvers<void>()
+      const timer = setTimeout(limit.resolve, DRAIN_MS)
+      await Promise.race([stopHousekeeping(), limit.promise])
+      // A script that is done would wait for the timer.
+      clearTimeout(timer)
       await listener.stop(true)
       xml.stop()
       await store.close()
