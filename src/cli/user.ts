@@ -112,7 +112,7 @@ export const printLink = (link: string, whom: string): void => {
  * that its rest is not left to the shell.
  */
 const requirePlain = (text: string): string => {
-  if (isPlain(text)) return text
+  if (isPlain(text) && !text.includes('\t')) return text
   throw new Error('the terminal sent a control key, such as an arrow, in the password; nothing was changed')
 }
 

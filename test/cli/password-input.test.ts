@@ -42,7 +42,7 @@ describe('a password on standard input', () => {
     try {
       expect(await typed('horse-🐎\u007f7\b8\r')).toBe('horse-8')
       expect(await typed('wrong\u0015Correct-horse-7\u0004rest\r')).toBe('Correct-horse-7')
-      for (const key of ['\u001b[D', '\u0001', '\0'])
+      for (const key of ['\u001b[D', '\u0001', '\0', '\t'])
         await expect(typed(`horse${key}\r`)).rejects.toThrow('the terminal sent a control key')
     } finally {
       write.mockRestore()
