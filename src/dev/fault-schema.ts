@@ -5,7 +5,7 @@ import { endpoints, isEndpoint } from './endpoints.ts'
 const always = z.literal(true, 'true, or left out.').optional()
 
 /** Paths of the guide, and of the controls and pages of development mode. The fake providers get faults. */
-const FAULTLESS = /^\/(?:guide\b|dev\/(?!openid|saml))/
+const FAULTLESS = /^\/(?:guide\b|dev(?:\/(?!openid|saml)|$))/
 
 export const Fault = z
   .strictObject({

@@ -140,6 +140,6 @@ test('requests to it are recorded and get faults; controls, pages and the guide 
   ])
   await server.faults.add({ endpoint: '/dev/saml/*', status: 500 })
   expect((await fetch(`${server.url}/dev/saml/metadata`)).status).toBe(500)
-  for (const endpoint of ['/dev/mint', '/dev/', '/guide', '/guide/api'] as const)
+  for (const endpoint of ['/dev/mint', '/dev/', '/dev', '/guide', '/guide/api'] as const)
     await expect(server.faults.add({ endpoint, status: 503 })).rejects.toThrow(/422 .*get no faults/)
 })
