@@ -52,7 +52,10 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
   expect(text('nginx.conf')).toContain('keepalive_timeout 25s;')
   expect(text('nginx.conf')).toContain('large_client_header_buffers 4 16k;')
-  const { services } = parse(text('traefik.yaml')).http
+  expect(text('Caddyfile')).toContain('keepalive 25s')
+  const { services, serversTransports } = parse(text('traefik.yaml')).http
+  const { serversTransport } = services.gatehouse.loadBalancer
+  expect(serversTransports[serversTransport].forwardingTimeouts.idleConnTimeout).toBe('25s')
   expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
 })
