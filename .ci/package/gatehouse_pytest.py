@@ -32,7 +32,8 @@ class Gatehouse:
         self.environment = {
             "SERVICE_URL": self.url,
             "SERVICE_CLIENT_ID": self.client_id,
-            "SERVICE_CLIENT_SECRET": self.client_secret,
+            # A command must not inherit the secret of another client.
+            "SERVICE_CLIENT_SECRET": self.client_secret or "",
         }
         self._trust = ready["ca_file"] and ssl.create_default_context(cafile=ready["ca_file"])
         self._control_token = ready["control_token"]

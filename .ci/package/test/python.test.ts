@@ -42,15 +42,21 @@ test('a server of `start` applies a seed and serves https, and stops when its pa
   mkdirSync(TMPDIR)
   writeFileSync(join(at, 'seed.yaml'), '# one user\nusers:\n- { username: zoe, email: zoe@example.com }\n')
   const text = [
-    'import os, signal, gatehouse_pytest',
+    'import os, signal, subprocess, gatehouse_pytest',
     'server = gatehouse_pytest.start("--tls", seed="seed.yaml")',
     'print(server.token(user="zoe").count("."), os.listdir(os.environ["TMPDIR"]) != [], flush=True)',
+    'subprocess.run(["sh", "-c", "echo :$SERVICE_CLIENT_SECRET:"], env={**os.environ, **server.environment})',
     'os.kill(os.getpid(), signal.SIGKILL)',
   ]
   writeFileSync(join(at, 'killed.py'), text.join('\n'))
-  const env = { TMPDIR, SERVICE_EXECUTABLE: join(at, 'bin/gatehouse') }
+  const env = {
+    TMPDIR,
+    SERVICE_EXECUTABLE: join(at, 'bin/gatehouse'),
+    SERVICE_CLIENT_SECRET: 'of another client',
+    PATH: process.env.PATH,
+  }
   const killed = Bun.spawn([`${at}/bin/python`, 'killed.py'], { cwd: at, env, stdout: 'pipe' })
-  expect(await new Response(killed.stdout).text()).toBe('2 True\n')
+  expect(await new Response(killed.stdout).text()).toBe('2 True\n::\n')
   while (readdirSync(TMPDIR).length > 0) await Bun.sleep(5)
 })
 
