@@ -95,7 +95,7 @@ const deliverInvitation = async (
   const invitation = await context.store.write(async tx => {
     const found = await findInvitation(tx, data.invitation_id ?? '', organization_id)
     if (!found || found.expires_at <= context.clock.now()) return undefined
-    if ((await judgeAcceptance(tx, found)).obstacle) return undefined
+    if ((await judgeAcceptance(tx, found, context.clock.now())).obstacle) return undefined
     const link = { link_hash: hashSecret(token), expires_at: found.expires_at }
     return (await replaceInvitationLink(tx, found.id, link)) ? found : undefined
   })

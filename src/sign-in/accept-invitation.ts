@@ -42,7 +42,7 @@ export const findInvited = async (context: Context, q: Queries, link_hash: Secre
   if (!organization) throw gone()
   const { is_registration, email } = invitation
   if (is_registration && !mayRegister(context, organization, email ?? '')) throw gone()
-  const { user, obstacle } = await judgeAcceptance(q, invitation)
+  const { user, obstacle } = await judgeAcceptance(q, invitation, context.clock.now())
   if (obstacle) throw gone()
   return { invitation, organization, user }
 }
@@ -85,7 +85,10 @@ export const createInvited = async (
 ): Promise<void> => {
   await chargeHash(context, call, organization, password)
   const [caller, known] = await context.store.read(async q =>
-    Promise.all([inviterOf(q, invitation), rolesNamed(q, organization.id, invitation.roles)]),
+    Promise.all([
+      inviterOf(q, invitation, context.clock.now()),
+      rolesNamed(q, organization.id, invitation.roles),
+    ]),
   )
   const given = {
     ...values,
@@ -162,7 +165,7 @@ export const useUp = async (
     if (!mayRegister(context, organization, user.email)) throw gone()
     return recordRegistration(context, tx, user, call)
   }
-  const caller = await inviterOf(tx, invitation)
+  const caller = await inviterOf(tx, invitation, context.clock.now())
   mayActOn(caller, await givenBy(tx, invitation))
   await record(context, tx, {
     type: 'invitation.accepted',

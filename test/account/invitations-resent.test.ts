@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { HOUR } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -86,14 +87,15 @@ test('PEO-46 is not sent when its maker was dismissed or may no longer give what
   await expectRefused(body.id, reason)
 })
 
+const bot = {
+  client_id: 'bot',
+  name: 'Bot',
+  type: 'confidential',
+  grant_types: ['client_credentials'],
+  scopes: ['admin'],
+}
+
 test('PEO-04, PEO-46 stays without effect when the client that made it is registered again', async () => {
-  const bot = {
-    client_id: 'bot',
-    name: 'Bot',
-    type: 'confidential',
-    grant_types: ['client_credentials'],
-    scopes: ['admin'],
-  }
   const { client_secret } = await create(app, '/clients', bot)
   const token = await app.tokenOf('bot', client_secret)
   const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['admin'] }, token)
@@ -105,6 +107,18 @@ test('PEO-04, PEO-46 stays without effect when the client that made it is regist
   await create(app, '/clients', bot)
   expect(await open()).toBe(410)
   await expectRefused(body.id, 'the user or client that made it may no longer grant what it gives')
+})
+
+test('PEO-46 is sent for a client that was created before the clock was set back', async () => {
+  app.clock.advance(3 * HOUR)
+  const { client_secret } = await create(app, '/clients', { ...bot, client_id: 'ahead' })
+  app.clock.advance(-3 * HOUR)
+  const token = await app.tokenOf('ahead', client_secret)
+  const { body } = await app.admin('POST', '/invitations', { delivery: 'link', roles: ['user'] }, token)
+  // The administrator gets another token here, because the clock was moved.
+  await app.admin('GET', `/invitations/${body.id}`)
+  const { invitation_url } = await expectSent(body.id)
+  expect((await openBrowser(app).get(invitation_url)).status).toBe(200)
 })
 
 test('PEO-46 a mail that waits is not sent once its maker may no longer invite', async () => {

@@ -6,6 +6,7 @@ import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser, rolesNamed, type UserRow } from '#src/directory/users/store.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
+import { CLOCK_SKEW } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -51,12 +52,12 @@ export const mayInviteInto = (
  * @throws AppError 403 when the maker was deleted or disabled, when the maker may no longer create users in
  * the organization, or when the maker may no longer add members to the groups
  */
-export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Caller> => {
+export const inviterOf = async (q: Queries, invitation: Invitation, now: number): Promise<Caller> => {
   const { created_by, organization_id } = invitation
   if (!created_by) return serverActor.caller
   const maker = await (created_by.kind === 'user'
     ? invitingUser(q, created_by.id)
-    : invitingClient(q, created_by.id, invitation))
+    : invitingClient(q, created_by.id, invitation, now))
   const isAllowed =
     maker?.permissions.has('users:create') &&
     (maker.organization_id === organization_id || maker.organization_id === DEFAULT_ORGANIZATION)
@@ -70,7 +71,7 @@ export const inviterOf = async (q: Queries, invitation: Invitation): Promise<Cal
     withheld: new Set(),
     is_fresh: true,
     confirm: async own =>
-      void Object.assign(caller, { permissions: (await inviterOf(own, invitation)).permissions }),
+      void Object.assign(caller, { permissions: (await inviterOf(own, invitation, now)).permissions }),
   }
   return caller
 }
@@ -84,10 +85,17 @@ const invitingUser = async (q: Queries, id: string): Promise<Maker | undefined> 
   return { email, organization_id, permissions: permissionsOf(await effectiveRoles(q, user.id)) }
 }
 
-const invitingClient = async (q: Queries, id: string, invitation: Invitation): Promise<Maker | undefined> => {
+const invitingClient = async (
+  q: Queries,
+  id: string,
+  invitation: Invitation,
+  now: number,
+): Promise<Maker | undefined> => {
   const client = await readClient(q, id)
-  // A client that is younger than the invitation has the id of a deleted client, which made the invitation.
-  if (!client || client.created_at > invitation.created_at) return undefined
+  if (!client) return undefined
+  // A client that is younger than the invitation has the id of a deleted client, which made the invitation. A
+  // `created_at` in the future was stored before the clock was set back, and is ignored.
+  if (client.created_at > invitation.created_at && client.created_at <= now + CLOCK_SKEW) return undefined
   return { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }
 }
 
@@ -100,11 +108,12 @@ const invitingClient = async (q: Queries, id: string, invitation: Invitation): P
 export const judgeAcceptance = async (
   q: Queries,
   invitation: Invitation,
+  now: number,
 ): Promise<{ user: UserRow | undefined; obstacle: string | undefined }> => {
   const { organization_id, user_id } = invitation
   const user = user_id ? await findUser(q, organization_id, user_id) : undefined
   const obstacle = user_id ? await obstacleOfUser(q, invitation, user) : undefined
-  return { user, obstacle: obstacle ?? (await obstacleOfMaker(q, invitation)) }
+  return { user, obstacle: obstacle ?? (await obstacleOfMaker(q, invitation, now)) }
 }
 
 const obstacleOfUser = async (
@@ -119,9 +128,13 @@ const obstacleOfUser = async (
   return isInUse ? 'its user can sign in already' : undefined
 }
 
-const obstacleOfMaker = async (q: Queries, invitation: Invitation): Promise<string | undefined> => {
+const obstacleOfMaker = async (
+  q: Queries,
+  invitation: Invitation,
+  now: number,
+): Promise<string | undefined> => {
   try {
-    mayActOn(await inviterOf(q, invitation), await givenBy(q, invitation))
+    mayActOn(await inviterOf(q, invitation, now), await givenBy(q, invitation))
     return undefined
   } catch (error) {
     if (error instanceof AppError && error.status === 403)

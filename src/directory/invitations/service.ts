@@ -192,7 +192,7 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
     }
     if (!(await replaceInvitationLink(tx, before.id, link)))
       throw conflict('The invitation was accepted or withdrawn. Create another one.')
-    const { obstacle } = await judgeAcceptance(tx, before)
+    const { obstacle } = await judgeAcceptance(tx, before, context.clock.now())
     if (obstacle) throw conflict(`The invitation cannot be accepted: ${obstacle}.`)
     const invitation = { ...before, ...link }
     await recordInvitation(context, tx, by, 'invitation.sent', invitation)
