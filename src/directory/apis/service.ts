@@ -26,6 +26,7 @@ import {
   forgetClient,
   haveClient,
   insertApi,
+  type NamedApi,
   removeApi,
   saveApi,
 } from './store.ts'
@@ -242,7 +243,7 @@ const recordApi = (
   tx: Transaction,
   by: ChangedBy,
   type: 'api.created' | 'api.updated' | 'api.deleted',
-  { id, organization_id, identifier, name }: Api,
+  { id, organization_id, identifier, name }: NamedApi,
   metadata: Record<string, unknown>,
 ): Promise<void> =>
   recordChange(context, tx, by, {

@@ -9,6 +9,9 @@ import type { Tables } from '#src/storage/tables.ts'
 
 export type Api = Tables['apis']['$inferSelect']
 
+/** The columns that name an API in events. */
+export type NamedApi = Pick<Api, 'id' | 'organization_id' | 'identifier' | 'name'>
+
 const { placeholder } = sql
 
 const selectByKey = prepared((q, { apis }) =>
@@ -69,11 +72,18 @@ export const forgetClient = async (
   tx: Transaction,
   { client_id, organization_id }: { client_id: string; organization_id: OrganizationId },
   updated_at: number,
-): Promise<{ api: Api; fields: string[] }[]> => {
+): Promise<{ api: NamedApi; fields: string[] }[]> => {
   const { apis } = tx.tables
   const named = `%${JSON.stringify(client_id)}%`
   const found = await tx
-    .select()
+    .select({
+      id: apis.id,
+      organization_id: apis.organization_id,
+      identifier: apis.identifier,
+      name: apis.name,
+      clients: apis.clients,
+      served_by: apis.served_by,
+    })
     .from(apis)
     .where(
       and(
