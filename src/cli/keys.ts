@@ -35,13 +35,16 @@ const withInstance = async <T>(options: Options, work: (instance: Core) => Promi
 }
 
 const show = async (instance: Core): Promise<void> => {
-  for (const { kid, alg, state, signs_from, published_until } of await keyStates(instance)) {
+  for (const { kid, alg, state, signs_from, published_until } of await keyStates(instance, 'any')) {
     const until = published_until === null ? '' : `  published until ${published_until}`
     print(`${kid}  ${alg}  ${state.padEnd(7)}  signs from ${signs_from}${until}`)
   }
 }
 
-/** Lists the published keys with their states and times. */
+/**
+ * Lists the keys with their states and times. Keys that are no longer published are included, because the
+ * server accepts hints of them until they are revoked.
+ */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 
 /** Publishes the next key of each algorithm that has a key, unless the next key is published already. */

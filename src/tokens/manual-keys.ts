@@ -13,25 +13,29 @@ import type { KeyPair } from './signature.ts'
  * them on schedule.
  */
 
-/** A published key, as the admin API and the development controls show it. */
+/** A key, as the admin API and the development controls show it. */
 export interface KeyState {
   kid: string
   alg: SigningAlg
-  /** A `next` key is published and signs later. A `retired` key is published but no longer signs. */
+  /** A `next` key is published and signs later. A `retired` key no longer signs. */
   state: 'next' | 'signing' | 'retired'
   /** ISO times. */
   signs_from: string
   published_until: string | null
 }
 
-/** Returns the published keys. */
-export const keyStates = async ({ store, clock }: Core): Promise<KeyState[]> => {
+/** Returns the published keys, or all keys. Keys that were published formerly verify only `id_token_hint`. */
+export const keyStates = async (
+  { store, clock }: Core,
+  which: 'published' | 'any' = 'published',
+): Promise<KeyState[]> => {
   const now = clock.now()
-  const rows = (await store.read(listKeys)).filter(
-    ({ expires_at }) => expires_at === null || expires_at > now,
+  const all = await store.read(listKeys)
+  const published = all.filter(({ expires_at }) => expires_at === null || expires_at > now)
+  const signing = new Map(
+    published.filter(({ active_at }) => active_at <= now).map(({ alg, id }) => [alg, id]),
   )
-  const signing = new Map(rows.filter(({ active_at }) => active_at <= now).map(({ alg, id }) => [alg, id]))
-  return rows.map(({ id, alg, active_at, expires_at }) => ({
+  return (which === 'any' ? all : published).map(({ id, alg, active_at, expires_at }) => ({
     kid: id,
     alg,
     state: active_at > now ? 'next' : signing.get(alg) === id ? 'signing' : 'retired',

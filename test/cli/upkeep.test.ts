@@ -106,6 +106,30 @@ describe('keys', () => {
     })
   }, 30_000)
 
+  test('R-12 list names a key that verifies only hints, so that it can be revoked', async () => {
+    const data_dir = await stopped()
+    await run(data_dir, 'keys', 'rotate')
+    const database = new Database(join(data_dir, 'gatehouse.db'))
+    const formerly = Date.now() - 1000
+    const [[kid]] = database
+      .query(
+        `UPDATE signing_keys SET active_at = 1, retired_at = 2, expires_at = ${formerly}
+         WHERE id = (SELECT max(id) FROM signing_keys) RETURNING id`,
+      )
+      .values() as [[string]]
+    const end = new Date(formerly).toISOString()
+    expect((await run(data_dir, 'keys', 'list')).stdout).toMatch(
+      new RegExp(`^${kid} .* retired .* published until ${end}$`, 'm'),
+    )
+    expect((await run(data_dir, 'keys', 'revoke', kid)).stdout).not.toContain(kid)
+    expect(database.query('SELECT id FROM signing_keys WHERE id = ?').values(kid)).toEqual([])
+    const [[event]] = database.query('SELECT metadata FROM events ORDER BY id DESC LIMIT 1').values() as [
+      [string],
+    ]
+    expect(JSON.parse(event)).toEqual({ action: 'revoked', key_id: kid })
+    database.close()
+  })
+
   test('the master key changes beside a running server, which continues; the next start needs the new key', async () => {
     const data_dir = mkdtempSync(join(folder, 'data-'))
     const file = join(data_dir, 'master.key')
