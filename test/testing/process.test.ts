@@ -75,7 +75,7 @@ test('an issuer with another host needs the option public_issuer', async () => {
   const executable = `${root}dist/gatehouse`
   const url = 'http://gatehouse.test:8080'
   for (const start of [startGatehouse, startProcess]) {
-    await expect(start({ executable, url })).rejects.toThrow('Add --public-issuer')
+    await expect(start({ executable, url })).rejects.toThrow('Set public_issuer (--public-issuer) if')
     await using server = await start({ executable, url, public_issuer: true })
     expect((await server.mint({ user: 'alice' })).claims.iss).toBe(url)
   }
