@@ -35,12 +35,13 @@ const run = async (
   [program = '', ...args]: string[],
   env: Record<string, string | undefined>,
 ): Promise<number> => {
-  const child = spawn([program, ...args], env)
   // The terminal sends Ctrl-C to the command too. Test runners take a second SIGINT as an order to abort.
   const forward = (signal: NodeJS.Signals) => {
     if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
   }
+  // Set before the command starts. A signal would otherwise end this process and leave the command running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, forward)
+  const child = spawn([program, ...args], env)
   await child.exited
   const signals: Record<string, number> = constants.signals
   return child.signalCode ? 128 + (signals[child.signalCode] ?? 0) : (child.exitCode ?? 1)

@@ -269,6 +269,11 @@ describe('dev 3: gatehouse exec', () => {
     }
   })
 
+  test('a signal during the start of the command reaches the command', async () => {
+    const script = `trap 'exit 3' TERM; kill -TERM $PPID; for n in $(seq 500); do sleep 0.01; done`
+    for (let i = 0; i < 5; i++) expect((await gatehouse(['exec', '--', 'sh', '-c', script])).code).toBe(3)
+  })
+
   test('Ctrl-C at a terminal reaches the command once', async () => {
     let shown = ''
     const script = `trap 'echo stopped $n; exit' TERM; n=0; trap 'n=$((n+1)); echo interrupted' INT
