@@ -5,11 +5,13 @@ import { getUserToChange } from '#src/directory/users/change.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { byCaller } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { type AdminRoute, type RouteInput, route, writeAs } from '#src/http/guard.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
 import { enqueueNotice, LINK_LIFETIME } from '#src/mail/outbox.ts'
+import type { Transaction } from '#src/storage/store.ts'
 import { createSignInLink } from './links.ts'
 import { mayReset } from './mail-delivery.ts'
 
@@ -20,13 +22,16 @@ import { mayReset } from './mail-delivery.ts'
 const requests = {
   reset_password: {
     field: 'password_reset_mail',
-    obstacle: (user: UserRow) =>
+    obstacle: async (user: UserRow) =>
       mayReset(user) ? undefined : 'The user has no password, and the address is not verified.',
   },
   verify_email: {
     field: 'verification_mail',
-    obstacle: ({ email_verified }: UserRow) =>
-      email_verified ? 'The address of the user is verified already.' : undefined,
+    obstacle: async (user: UserRow, tx: Transaction) => {
+      if (user.email_verified) return 'The address of the user is verified already.'
+      const ways = await listWaysIn(tx, user)
+      return ways.length > 0 ? undefined : 'The user has no way to sign in. Create a sign-in link.'
+    },
   },
 }
 
@@ -41,7 +46,7 @@ const sendMail = (
     const { field, obstacle } = requests[kind]
     if (!context.mail) throw conflict('This server sends no mail: set smtp_url and mail_from.')
     if (!user.enabled) throw conflict('The user is disabled.')
-    const reason = obstacle(user)
+    const reason = await obstacle(user, tx)
     if (reason) throw conflict(reason)
     chargeAdminMail(context, tx, { ...user, name: kind })
     await recordUser(context, tx, by, 'user.updated', user, { fields: [field] })
@@ -84,7 +89,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/send-verification',
     permission: 'users:update',
-    summary: 'Send a user a link to verify the e-mail address (single use, one day)',
+    summary: 'Send a user a link to verify the e-mail address in a login (single use, one day)',
     status: 204,
     errors: [404, 409, 429],
     conflict: NO_MAIL,

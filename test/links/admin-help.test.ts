@@ -174,6 +174,7 @@ describe('mail on request', () => {
       [disabled, 'sign-in-link', 'The user is disabled.'],
       [verified, 'send-verification', 'The address of the user is verified already.'],
       [unknown, 'send-password-reset', 'The user has no password, and the address is not verified.'],
+      [unknown, 'send-verification', 'The user has no way to sign in. Create a sign-in link.'],
     ]) {
       const { status, body } = await app.admin('POST', `/users/${user.id}/${path}`)
       expect([status, body.error_description]).toEqual([409, why])
