@@ -28,7 +28,8 @@ interface Budget {
   readonly instance?: Allowance
   /**
    * Budget that the reserves of all networks share instead of `instance`. A network's reserve then gains its
-   * units in the time in which this budget refills.
+   * units in the time in which this budget refills. When this budget is used up, the organization and
+   * `instance` pay, as for a network without a reserve.
    */
   readonly reserves?: Allowance
 }
@@ -157,14 +158,18 @@ export const charge = (
   const due: Due[] = [[networks, own, network]]
   // The reserve admits a charge of any size up to `reserved`, whatever the number of workers.
   const held = Math.min(units, reserved)
-  const isReserved = !device && networks.left(site, reserve, now, held) >= units
+  const shared = `${kind}:*:reserve`
+  const isReserved =
+    !device &&
+    networks.left(site, reserve, now, held) >= units &&
+    (!reserves || organizations.left(shared, reserves, now, shared_units) >= shared_units)
   if (!device)
     due.push(
       isReserved
         ? [networks, site, reserve]
         : [organizations, `${kind}:${organization_id ?? ''}`, times(network, ORGANIZATION_FACTOR)],
     )
-  if (isReserved && reserves) due.push([organizations, `${kind}:*:reserve`, reserves, shared_units])
+  if (isReserved && reserves) due.push([organizations, shared, reserves, shared_units])
   else if (instance) due.push([organizations, `${kind}:*`, instance, shared_units])
   takeAll(due, units, now, 'Too many requests from this network or for this organization.')
 }

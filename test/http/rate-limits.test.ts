@@ -176,6 +176,14 @@ test.each([
   },
 )
 
+test('H-23 a network with an unused reserve can post while one of the two shared budgets is left', () => {
+  const post = poster()
+  for (let i = 0; i < 1_024; i++) post(`192.0.${i >> 8}.${i & 255}`, 'org_a', 1, { units: 256 })
+  expect(post('203.0.113.1', 'org_b', 1, { units: 256 })).toBe(1)
+  for (let i = 0; i < 16; i++) post(`198.51.100.${i}`, `org_${i}`, 64, { units: 256 })
+  expect(post('203.0.113.1', 'org_b', 1, { units: 256 })).toBe(0)
+})
+
 test('O-57 a network can store a limited number of pending logins; other networks and other servers are not affected, and it can begin again a second later', async () => {
   const app = await startApp()
   const other = await startApp()
