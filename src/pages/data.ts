@@ -127,7 +127,7 @@ export interface SignUpPage extends Common {
 }
 
 /**
- * Posts `token`. When `form` and `sign_in_url` are both absent, the page says that the address is verified.
+ * Posts `token`. The page has `form`, `sign_in_url` or `account_url`.
  */
 export interface VerifyEmailPage extends Common {
   email: string
@@ -140,7 +140,7 @@ export interface VerifyEmailPage extends Common {
    * Present when the user has to sign in first. In this case the page shows this link in place of the form.
    */
   sign_in_url?: string
-  /** Link to the account, for a user who is signed in when the address is verified. */
+  /** Link to the account. Present when the address is verified. */
   account_url?: string
   error?: 'taken' | 'domain'
 }

@@ -54,7 +54,7 @@ const isShownOnce = (page: keyof Pages, data: Pages[keyof Pages]): boolean =>
   page === 'recovery-codes' ||
   page === 'registration-waiting' ||
   ('sent' in data && data.sent === true) ||
-  (page === 'verify-email' && !('form' in data) && !('sign_in_url' in data))
+  (page === 'verify-email' && 'account_url' in data)
 
 /** Locale, status and headers of a page. */
 export interface RenderOptions {

@@ -65,7 +65,7 @@ describe('PAG-31 the footer of a page', () => {
       const isShownOnce =
         page === 'recovery-codes' ||
         page === 'registration-waiting' ||
-        ['reset-password.sent', 'sign-up.sent', 'verify-email.done', 'verify-email.changed'].includes(name)
+        ['reset-password.sent', 'sign-up.sent', 'verify-email.done'].includes(name)
       expect(html.includes('action="/language"')).toBe(!isShownOnce)
       const named = unescapeHtml(html.match(/name="page" value="([^"]+)"/)?.[1] ?? '')
       const isStep = /"(request|token)":"/.test(JSON.stringify(data))

@@ -508,8 +508,7 @@ export const samples: Sample[] = [
     state: 'sign_in',
     data: { brand, email: 'ada@new.example', sign_in_url: '/account/verify-email/sign-in' },
   },
-  { page: 'verify-email', state: 'done', data: { brand, email: ada.email } },
-  { page: 'verify-email', state: 'changed', data: { brand, email: ada.email, account_url: '/account' } },
+  { page: 'verify-email', state: 'done', data: { brand, email: ada.email, account_url: '/account' } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
   { page: 'second-factor', state: 'remember', data: { ...secondFactor, remember_days: 30 } },
   {
