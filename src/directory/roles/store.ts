@@ -130,19 +130,14 @@ export interface RoleFilter {
   search?: string | undefined
 }
 
-const matching = (q: Queries, { organization_id, search }: RoleFilter) => {
-  const { roles } = q.tables
-  return and(
-    organization_id && eq(roles.organization_id, organization_id),
-    search ? containsText(q, roles.name, search) : undefined,
-  )
-}
-
-const compared = (filter: RoleFilter) => (q: Queries) => {
-  const { roles: t } = q.tables
-  const found = filter.organization_id && eq(t.organization_id, filter.organization_id)
-  return { created_at: t.created_at, id: t.id, found, matching: matching(q, filter) }
-}
+const compared =
+  ({ organization_id, search }: RoleFilter) =>
+  (q: Queries) => {
+    const { roles: t } = q.tables
+    const found = organization_id && eq(t.organization_id, organization_id)
+    const matching = search ? containsText(q, t.name, search) : undefined
+    return { created_at: t.created_at, id: t.id, found, matching }
+  }
 
 /** Returns a page of roles, in the order of creation. */
 export const listRoles = (store: Store, filter: RoleFilter, range: Range): Promise<Role[]> =>
