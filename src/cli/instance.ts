@@ -23,7 +23,7 @@ import { MASTER_KEY_FILE, type MasterKey, masterKey } from '#src/lib/master-key.
 import { iso } from '#src/lib/text.ts'
 import { smtpTransport } from '#src/mail/smtp.ts'
 import { openCore } from '#src/operations/core.ts'
-import { isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
+import { checkBeforeUpgrade, isNewInstance, openInstanceKey } from '#src/operations/instance-key.ts'
 import { giveToOwner, makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
@@ -113,7 +113,10 @@ export const openInstance = async (
   const file_keys = config.database_url
     ? undefined
     : candidates(config, !existsSync(join(config.data_dir, DATABASE_FILE)))
-  const store = await openStore(config, options)
+  const store = await openStore(config, {
+    ...options,
+    beforeUpgrade: q => checkBeforeUpgrade(q, () => file_keys ?? candidates(config)),
+  })
   const clock = { now: () => Date.now() }
   const file = join(config.data_dir, MASTER_KEY_FILE)
   const existed = existsSync(file)

@@ -35,6 +35,27 @@ const wrongKey = (): StorageError =>
     'The master key does not belong to this database. Set the right master key (GATEHOUSE_MASTER_KEY, or master.key in the data directory).',
   )
 
+/** @throws StorageError when none of the master keys opens the instance key */
+const openWith = (masters: MasterKey[], sealed: string): { key: MasterKey; master: MasterKey } => {
+  for (const master of masters) {
+    const bytes = open(master, sealed)
+    if (bytes) return { key: masterKey(bytes), master }
+  }
+  throw wrongKey()
+}
+
+/**
+ * Checks the master keys before the schema is upgraded, so that a start that is refused leaves the schema to
+ * the copies that run.
+ *
+ * @param masters returns the master keys to try. It is called only when there is an instance key
+ * @throws StorageError when none of the master keys opens the instance key
+ */
+export const checkBeforeUpgrade = async (q: Queries, masters: () => MasterKey[]): Promise<void> => {
+  const sealed = await findSealed(q)
+  if (sealed !== undefined) openWith(masters(), sealed)
+}
+
 /**
  * Returns the instance key and the master key that opened it. Creates the instance key at the first start.
  * Only the instance key is sealed under the master key, so a new master key changes only one row, and running
@@ -53,12 +74,7 @@ export const openInstanceKey = async (
     await database.write(async tx => {
       if (!(await findSealed(tx))) await putSetting(tx, NAME, seal(first, randomBytes(32)), now)
     })
-  const sealed = (await database.read(findSealed)) ?? ''
-  for (const master of masters) {
-    const bytes = open(master, sealed)
-    if (bytes) return { key: masterKey(bytes), master }
-  }
-  throw wrongKey()
+  return openWith(masters, (await database.read(findSealed)) ?? '')
 }
 
 /**

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { followed, makeDataDir, requireNoLog, touch } from './data-dir.ts'
-import type { Store } from './store.ts'
+import type { BeforeUpgrade, Store } from './store.ts'
 
 export const DATABASE_FILE = 'gatehouse.db'
 
@@ -12,7 +12,12 @@ export const DATABASE_FILE = 'gatehouse.db'
  */
 export const openStore = async (
   config: { database_url?: string | undefined; data_dir: string },
-  options: { migrate?: boolean; durable?: boolean; image?: string | undefined } = {},
+  options: {
+    migrate?: boolean
+    beforeUpgrade?: BeforeUpgrade
+    durable?: boolean
+    image?: string | undefined
+  } = {},
 ): Promise<Store> => {
   if (config.database_url) {
     // The import is dynamic, so that instances with SQLite do not load the PostgreSQL driver.

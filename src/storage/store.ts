@@ -43,6 +43,9 @@ export type Topic =
   | 'mails'
   | 'logouts'
 
+/** Reads a database that has an older schema, before the upgrade. If it throws, the schema stays as it is. */
+export type BeforeUpgrade = (q: Queries) => Promise<void>
+
 /** Numbers to add, by column. */
 export type Amounts = Readonly<Record<string, number>>
 

@@ -1,13 +1,19 @@
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SQL } from 'bun'
 import { openInstance, openMasterKey } from '#src/cli/instance.ts'
 import { loadConfig } from '#src/config.ts'
+import { embed } from '#src/lib/embed.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { changeMasterKey } from '#src/operations/instance-key.ts'
+import { migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { getSetting } from '#src/storage/settings.ts'
+import { migrate } from '#src/storage/sqlite/migrate.ts'
+import { ask } from '#test/storage/copies.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
@@ -108,4 +114,67 @@ testOnPostgres(
     }
   },
   30_000,
+)
+
+const RIGHT = Buffer.alloc(32, 1)
+const APPLIED = 'SELECT name FROM migrations ORDER BY name'
+const sealed = masterKey(RIGHT).seal(Buffer.alloc(32, 2), 'instance_key').toString('base64')
+const ADD_INSTANCE = `INSERT INTO settings (name, value, updated_at) VALUES ('instance_key', '"${sealed}"', 0)`
+const NOTHING = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM settings) - 1 AS more'
+
+/** Starts with no key, another key and the right key on a database whose last migration is pending. */
+const startEach = async (
+  data_dir: string,
+  env: Record<string, string>,
+  names: string[],
+  query: (text: string) => unknown,
+) => {
+  mkdirSync(data_dir, { recursive: true })
+  const start = async (key?: Buffer) => {
+    const set = key ? { GATEHOUSE_MASTER_KEY: key.toString('base64') } : undefined
+    const { store } = await openInstance(configIn(data_dir, { ...env, ...set }), silentLog)
+    await store.close()
+  }
+  const applied = (upTo: string[]) => upTo.map(name => ({ name }))
+  for (const [key, message] of [
+    [undefined, 'there is no master key'],
+    [Buffer.alloc(32, 3), 'does not belong to this database'],
+  ] as const) {
+    await expect(start(key)).rejects.toMatchObject({
+      exit_code: 78,
+      message: expect.stringContaining(message),
+    })
+    expect(await query(APPLIED)).toEqual(applied(names.slice(0, -1)))
+    expect(Number(((await query(NOTHING)) as { more: number }[])[0]?.more)).toBe(0)
+    expect(readdirSync(data_dir).filter(name => !name.startsWith('gatehouse.db'))).toEqual([])
+  }
+  await start(RIGHT)
+  expect(await query(APPLIED)).toEqual(applied(names))
+}
+
+test('a start that is refused for its master key does not upgrade the schema', async () => {
+  const data_dir = join(folder, 'older')
+  mkdirSync(data_dir)
+  const migrations = Object.entries(embed('migrations/sqlite', ['.sql']))
+  using db = new Database(join(data_dir, 'gatehouse.db'), { create: true })
+  migrate(db, Object.fromEntries(migrations.slice(0, -1)))
+  db.run(ADD_INSTANCE)
+  const names = migrations.map(([name]) => name)
+  await startEach(data_dir, {}, names, text => db.query(text).all())
+})
+
+testOnPostgres(
+  'a start that is refused for its master key does not upgrade the schema of PostgreSQL',
+  async () => {
+    const { url, drop } = await temporaryPostgres(true)
+    const migrations = Object.entries(embed('migrations/postgres', ['.sql']))
+    await using sql = new SQL({ url, max: 1 })
+    await migratePostgres(sql, 'here', { migrations: Object.fromEntries(migrations.slice(0, -1)) })
+    await ask(url, ADD_INSTANCE)
+    const names = migrations.map(([name]) => name)
+    const query = (text: string) => ask(url, text)
+    await startEach(join(folder, 'older-postgres'), { GATEHOUSE_DATABASE_URL: url }, names, query)
+    await sql.close()
+    await drop()
+  },
 )

@@ -3,6 +3,8 @@ import { embed } from '#src/lib/embed.ts' with { type: 'macro' }
 import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { hashOf, type Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { BEFORE_FIRST_RELEASE, isBeforeFirstRelease } from '#src/storage/sqlite/migrate.ts'
+import type { BeforeUpgrade } from '#src/storage/store.ts'
+import { postgresQueries, type QueryResult } from './queries.ts'
 
 const postgresMigrations: Migrations = Object.freeze(embed('migrations/postgres', ['.sql']))
 
@@ -21,15 +23,28 @@ type Row = Record<string, unknown>
 export const migratePostgres = async (
   sql: SQL,
   where: string,
-  { apply = true, migrations = postgresMigrations }: { apply?: boolean; migrations?: Migrations } = {},
+  {
+    apply = true,
+    beforeUpgrade,
+    migrations = postgresMigrations,
+  }: {
+    apply?: boolean | undefined
+    beforeUpgrade?: BeforeUpgrade | undefined
+    migrations?: Migrations
+  } = {},
 ): Promise<void> => {
   using connection = await sql.reserve()
   const pending = await pendingIn(connection, where, migrations)
   if (pending.length === 0) return
+  const isEmpty = pending.length === Object.keys(migrations).length
   if (!apply)
     throw new NotMigrated(
       `${where}: the database has no instance of this version. Start the server to create or upgrade it.`,
-      pending.length === Object.keys(migrations).length,
+      isEmpty,
+    )
+  if (!isEmpty)
+    await beforeUpgrade?.(
+      postgresQueries((text, values) => connection.unsafe(text, values).values() as Promise<QueryResult>),
     )
   await connection.unsafe('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {

@@ -4,7 +4,7 @@ import { openMetrics } from '#src/lib/metrics.ts'
 import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { isLost, isStorageFailure, unavailable } from '#src/storage/errors.ts'
 import { openProbe } from '#src/storage/probe.ts'
-import type { Queries, Store, Topic } from '#src/storage/store.ts'
+import type { BeforeUpgrade, Queries, Store, Topic } from '#src/storage/store.ts'
 import { postgresChanges } from './changes.ts'
 import {
   connectTo,
@@ -23,6 +23,7 @@ interface PostgresOptions {
   url: string
   /** If false, pending migrations are not applied but cause an error. */
   migrate?: boolean
+  beforeUpgrade?: BeforeUpgrade | undefined
   /**
    * Number of connections for reads. Writes have the same number of connections. One further connection
    * receives the notices of other copies.
@@ -59,7 +60,8 @@ const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof pars
   const sql = connectTo(parsed, 1, { statement_timeout: 0 })
   try {
     await requireServer(sql, parsed.where)
-    await migratePostgres(sql, parsed.where, { apply: options.migrate ?? true })
+    const { migrate: apply, beforeUpgrade } = options
+    await migratePostgres(sql, parsed.where, { apply, beforeUpgrade })
     // A restore or migrate-to locks this table until it is done. This SELECT waits for the end of the lock.
     await sql.unsafe(`SET lock_timeout = ${options.stall ?? STALL_TIMEOUT}; SELECT 1 FROM settings LIMIT 1`)
     return parsed

@@ -27,6 +27,16 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): [name:
   return pendingIn(db, migrations)
 }
 
+const isEmpty = (db: Database): boolean =>
+  value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
+
+/**
+ * True when a database that is not empty has an older schema.
+ *
+ * @throws StorageError like {@link migrate}
+ */
+export const needsUpgrade = (db: Database): boolean => !isEmpty(db) && requireOurs(db).length > 0
+
 /**
  * Applies pending migrations in one transaction.
  *
@@ -34,8 +44,7 @@ export const requireOurs = (db: Database, migrations = sqliteMigrations): [name:
  *   migrations. If `upgrade` is false, also when migrations are pending
  */
 export const migrate = (db: Database, migrations = sqliteMigrations, upgrade = true): void => {
-  const isNew =
-    value(db, 'PRAGMA application_id') === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0
+  const isNew = isEmpty(db)
   if (!isNew && requireOurs(db, migrations).length === 0) return
   if (!upgrade)
     throw new NotMigrated(

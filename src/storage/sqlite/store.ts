@@ -5,6 +5,7 @@ import { commitMetrics } from '#src/storage/commit-metrics.ts'
 import { failureText, StorageError, unavailable } from '#src/storage/errors.ts'
 import { openProbe } from '#src/storage/probe.ts'
 import {
+  type BeforeUpgrade,
   preparedForStart,
   type RehearsedUsers,
   type Store,
@@ -14,7 +15,7 @@ import {
 import { PAGE } from './apply-migrations.ts'
 import { checkpointer } from './checkpoint.ts'
 import { groupCommit } from './group-commit.ts'
-import { migrate } from './migrate.ts'
+import { migrate, needsUpgrade } from './migrate.ts'
 import { sqliteQueries } from './queries.ts'
 import { readConnection } from './reads.ts'
 import { copyForRehearsal } from './rehearsal.ts'
@@ -58,6 +59,7 @@ interface SqliteOptions {
   path: string
   /** If false, pending migrations are not applied but cause an error. */
   migrate?: boolean
+  beforeUpgrade?: BeforeUpgrade
   /** If false, commits do not wait for the disk, and a power failure can destroy the data. */
   durable?: boolean
   /**
@@ -84,14 +86,20 @@ const probeRead = preparedForStart('probe', (q, { settings }) =>
   q.select({ one: sql`1` }).from(settings).limit(1),
 )
 
-const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteOptions): Database => {
+const openWriter = async (options: SqliteOptions): Promise<Database> => {
+  const { path, migrate: apply, beforeUpgrade, durable = true, max_pages } = options
+  let db: Database | undefined
   try {
-    const db = new Database(path, { create: true })
+    db = new Database(path, { create: true })
     // During the start a wait for another process blocks the event loop, which does no harm.
     db.run('PRAGMA busy_timeout = 5000')
     db.run('PRAGMA trusted_schema = OFF')
     if (!durable) db.run('PRAGMA synchronous = OFF')
     db.run(`PRAGMA page_size = ${PAGE}`)
+    if (apply !== false && beforeUpgrade && needsUpgrade(db)) {
+      const queries = sqliteQueries(db, () => {})
+      await beforeUpgrade(queries).finally(queries.finalize)
+    }
     migrate(db, undefined, apply)
     db.run('PRAGMA journal_mode = WAL')
     // NORMAL syncs the log only at checkpoints, so a power failure would lose commits whose answers were
@@ -107,6 +115,7 @@ const openWriter = ({ path, migrate: apply, durable = true, max_pages }: SqliteO
     db.run('PRAGMA busy_timeout = 0')
     return db
   } catch (error) {
+    db?.close()
     throw unusable(path, error)
   }
 }
@@ -161,7 +170,7 @@ const watchOthers = (db: Database, notify: () => void) => {
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   if (options.durable === false)
     (await import('./temporary.ts')).prepareTemporary(options.path, options.image)
-  const writer = openWriter(options)
+  const writer = await openWriter(options)
   const reader = readConnection(writer, () => openReader(options.path))
   const reads = sqliteQueries(reader, () => {})
   // A statement is refused while no transaction is open, because SQLite would commit it at once. This happens
