@@ -83,7 +83,7 @@ test('a command and a second start with a seed do not upgrade the schema of a ru
 }, 30_000)
 
 testOnPostgres(
-  'a restore into PostgreSQL that is refused, and apply, leave the schema as it is',
+  'a refused restore into PostgreSQL, and apply, leave the schema as it is; a new database takes the backup',
   async () => {
     const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
     const { url, drop } = await temporaryPostgres(true)
@@ -105,6 +105,18 @@ testOnPostgres(
     })
     expect(await ask(url, APPLIED)).toEqual(before)
     await stop(server)
+    const newer = await ask(url, "INSERT INTO migrations VALUES ('9999_next.sql', '')", APPLIED)
+    expect(await run('restore', backup, '--force')).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(
+        /newer version \(9999_next\.sql\)\. .* restore a backup from before the upgrade into an empty database\.\n$/,
+      ),
+    })
+    expect(await ask(url, APPLIED)).toEqual(newer)
+    const name = new URL(url).pathname.slice(1)
+    await ask(url.replace(name, 'postgres'), `DROP DATABASE ${name}`, `CREATE DATABASE ${name}`)
+    expect(await run('restore', backup, '--force')).toMatchObject({ code: 0 })
+    expect((await run('check')).code).toBe(0)
     await drop()
   },
   30_000,

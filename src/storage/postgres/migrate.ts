@@ -107,7 +107,7 @@ const pendingIn = async (
     if (isBeforeFirstRelease(String(name))) throw new StorageError(`${where}: ${BEFORE_FIRST_RELEASE}`)
     if (text === undefined)
       throw new StorageError(
-        `${where}: was upgraded by a newer version (${name}). Use that version, or restore a backup from before the upgrade.`,
+        `${where}: was upgraded by a newer version (${name}). Use that version, or restore a backup from before the upgrade into an empty database.`,
       )
     if (hashOf(text) !== hash)
       throw new StorageError(
