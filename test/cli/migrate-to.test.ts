@@ -137,7 +137,7 @@ testOnPostgres(
         ['backup', join(folder, 'none.db')],
         { GATEHOUSE_DATABASE_URL: url },
         78,
-        'no instance of this version',
+        'has no instance. Start the server to create it.',
       ],
     ]
     for (const [args, env, code, text] of cases) {
@@ -163,7 +163,7 @@ testOnPostgres('RUN-34 a refused seed leaves no instance in an empty database', 
   expect(existsSync(data_dir)).toBe(false)
   expect(await gatehouse(['user', 'list'], env)).toMatchObject({
     code: 78,
-    stderr: expect.stringContaining('the database has no instance of this version'),
+    stderr: expect.stringContaining('has no instance. Start the server to create it.'),
   })
   expect(await apply('user')).toMatchObject({ code: 0, stdout: expect.stringContaining('1 created') })
   await drop()

@@ -164,7 +164,7 @@ testOnPostgres(
     await sql`DELETE FROM migrations WHERE name = (SELECT max(name) FROM migrations)`
     server.signal('SIGHUP')
     await until(() => server.output().includes('the old ones stay'))
-    expect(server.output()).toContain('Start the server to create or upgrade it.')
+    expect(server.output()).toContain('has an older version. Start the server to upgrade it.')
     expect(await workersOf(server)).toEqual(before)
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
     server.signal('SIGKILL')

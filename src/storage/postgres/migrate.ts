@@ -39,7 +39,9 @@ export const migratePostgres = async (
   const isEmpty = pending.length === Object.keys(migrations).length
   if (!apply)
     throw new NotMigrated(
-      `${where}: the database has no instance of this version. Start the server to create or upgrade it.`,
+      isEmpty
+        ? `${where}: has no instance. Start the server to create it.`
+        : `${where}: has an older version. Start the server to upgrade it.`,
       isEmpty,
     )
   if (!isEmpty)
