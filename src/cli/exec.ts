@@ -1,4 +1,5 @@
 import { constants } from 'node:os'
+import { isatty } from 'node:tty'
 import { ConfigError } from '#src/config.ts'
 import type { Started } from '#src/testing/start.ts'
 import { type DevOptions, startWith } from './dev.ts'
@@ -35,9 +36,11 @@ const run = async (
   [program = '', ...args]: string[],
   env: Record<string, string | undefined>,
 ): Promise<number> => {
-  // The terminal sends Ctrl-C to the command too. Test runners take a second SIGINT as an order to abort.
+  // A terminal sends Ctrl-C to the command too, also when the input is a file. Test runners take a second
+  // SIGINT as an order to abort. SIGINT from another process is therefore ignored at a terminal.
+  const hasTerminal = [0, 1, 2].some(isatty)
   const forward = (signal: NodeJS.Signals) => {
-    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal)
   }
   // Set before the command starts. A signal would otherwise end this process and leave the command running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, forward)
