@@ -38,19 +38,15 @@ export interface DevOptions {
  * when the server has stopped.
  */
 export const dev = async (given: DevOptions): Promise<void> => {
-  const { openLog } = await import('./log.ts')
+  const [{ openLog }, { stopSignal }] = await Promise.all([import('./log.ts'), import('./server.ts')])
   const options = given.untilInputEnds ? await withInput(given) : given
   const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
   mcp?.serve(started)
   // The signal handlers are installed before the ready line, because a reader of that line may stop the
-  // server at once. They stay installed: behind the launcher of npm Ctrl-C reaches the server twice, and
-  // without a handler the second signal would leave the temporary data.
-  const stopped = new Promise<void>(resolve => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
-    options.input?.ended.then(resolve)
-  })
+  // server at once.
+  const stopped = Promise.race([stopSignal(), ...(options.input ? [options.input.ended] : [])])
   announce(started, options, Math.round(performance.now()), mcp?.url)
   await stopped
   await mcp?.stop()
