@@ -73,6 +73,34 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-31 a tenant’s administrator gives a new user the roles and groups whose permissions the caller has',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme')
+    await addUser(served.app, 'bob', { organization_id: id, roles: ['admin'] })
+    const admins = await create(served.app, '/groups', {
+      name: 'Admins',
+      roles: ['admin'],
+      organization_id: id,
+    })
+    await enterConsole(page, served.url, `/console/users/new?organization=${id}`, 'bob')
+    await page.getByLabel(/^Admins/).check()
+    await page.getByLabel(/^admin/).check()
+    for (const name of ['username', 'first_name', 'last_name'])
+      await page.locator(`[name=${name}]`).fill('carol')
+    await page.locator('[name=email]').fill('carol@example.com')
+    await at.button('Add the user').click()
+    await at.heading('carol carol')
+    const [carol] = (await at.stored('/users?search=carol')).data
+    expect(carol).toMatchObject({ organization_id: id, roles: ['admin', 'user'] })
+    expect((await at.stored(`/groups?user_id=${carol.id}`)).data[0]).toMatchObject({ id: admins.id })
+    const [given] = (await at.stored(`/events?type=user.created&target_id=${carol.id}`)).data
+    expect(given).toMatchObject({ metadata: { roles_added: ['admin', 'user'] } })
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-31 a tab whose organization was deleted can sign in again, at the default organization',
   async () => {
     const { page, served } = at

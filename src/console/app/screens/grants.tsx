@@ -5,7 +5,7 @@ import { Check, Refusals } from '../fields.tsx'
 import { useList } from '../hooks.ts'
 import { consoleLimits } from '../limits.ts' with { type: 'macro' }
 import { ListFoot } from '../list.tsx'
-import { may } from '../me.ts'
+import { may, me } from '../me.ts'
 import { Card } from '../parts.tsx'
 import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { person } from '../session.ts'
@@ -27,10 +27,12 @@ const { permissions } = consoleLimits()
 
 /**
  * True when the caller may grant the permission. Any caller may grant `profile:*`. The caller may grant
- * another permission only if the caller has it.
+ * another permission only if the caller has it, also if it has no effect in the caller's organization.
  */
 const mayGive = (permission: string): boolean =>
-  permission === '*' ? permissions.every(mayGive) : permission.startsWith('profile:') || may(permission)
+  permission === '*'
+    ? permissions.every(mayGive)
+    : permission.startsWith('profile:') || (me.value?.permissions.includes(permission) ?? false)
 
 const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
