@@ -145,6 +145,13 @@ testInChromium(
     await at.page.getByRole('link', { name: /wile/ }).waitFor()
     await organization.fill('nowhere')
     await at.page.getByText('No user matches').waitFor()
+    await organization.fill('acm')
+    await at.page.waitForURL(`${url}/console/users?search=e`)
+    await at.page.getByRole('link', { name: /Grace Example/ }).waitFor()
+    await organization.fill('acme')
+    await at.page.waitForURL(`${url}/console/users?search=e&organization_id=${id}`)
+    await organization.fill('acm')
+    await at.page.waitForURL(`${url}/console/users?search=e`)
   },
   60_000,
 )

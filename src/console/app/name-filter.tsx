@@ -96,10 +96,11 @@ export const NameFilter = (props: {
   // Two organizations may have users of the same name, so the initial object is not looked up by name.
   const one =
     first && typed === nameOf(first) ? first : isRead ? (named(kind, found, typed) ?? only) : undefined
-  const id = (kind === 'client' ? one?.client_id : one?.id) ?? typed
-  // A filter waits until the id is known, also while the text is a part of several names. A form gets the
-  // typed text at once, because the person may send the form before the id is known.
-  const isReady = (isRead && found.length === 0) || one !== undefined || hint !== undefined
+  const isVague = hint === undefined && found.length > 1
+  const id = (kind === 'client' ? one?.client_id : one?.id) ?? (isVague ? '' : typed)
+  // A filter waits until the id is known. A form gets the typed text at once, because the person may send the
+  // form before the id is known.
+  const isReady = isRead || one !== undefined || hint !== undefined
   useEffect(() => {
     if (isReady) onId(id)
   }, [id, isReady])
