@@ -54,6 +54,27 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-09 a person who may change webhooks but not read events is offered only to delete them',
+  async () => {
+    const { page, served } = at
+    const { id } = await create(served.app, '/webhooks', {
+      name: 'Relay',
+      url: 'https://192.0.2.1/',
+      events: ['*'],
+    })
+    await enterWith(permissions.filter(name => name.startsWith('webhooks:')))
+    await at.walk(`webhooks/${id}`)
+    await page.locator('[name=url]:disabled').waitFor()
+    expect(await button('Make a new secret').count()).toBe(0)
+    expect(await button('Delete').count()).toBe(1)
+    await at.walk('webhooks')
+    await at.heading('Webhooks')
+    expect(await button('Add a webhook').count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-09 a person who may change users sees no card and no button that would be refused',
   async () => {
     const { page } = at

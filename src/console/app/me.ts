@@ -12,11 +12,15 @@ export const me = signal<Me | undefined>(undefined)
 /** Permissions that have an effect only for administrators of the default organization. */
 const ON_SERVER = /^(?:settings:|organizations:(?:create|delete)$)/
 
+/** Permissions whose calls also need `events:read`. */
+const WITH_EVENTS = /^webhooks:(?:create|update)$/
+
 /** True when the caller may make the calls that need the permission. */
 export const may = (permission: string): boolean =>
   me.value !== undefined &&
   me.value.permissions.includes(permission) &&
-  (me.value.instance || !ON_SERVER.test(permission))
+  (me.value.instance || !ON_SERVER.test(permission)) &&
+  (!WITH_EVENTS.test(permission) || may('events:read'))
 
 /** True when the caller may list the organizations. Other callers may read at most their own organization. */
 export const mayListOrganizations = (): boolean => (me.value?.instance ?? false) && may('organizations:read')
