@@ -37,7 +37,7 @@ testInChromium(
       await at.walk(path.slice(1))
       await page.waitForLoadState('networkidle')
       const changes = page.locator(
-        'main :is(.danger, .primary, .pick, .form :is(input, textarea, select):enabled)',
+        'main :is(.danger, .primary, .pick, .form :is(input, textarea, select):enabled, fieldset :is(button, [type=file]):visible)',
       )
       expect([path, await changes.count()]).toEqual([path, 0])
       expect([
@@ -49,6 +49,11 @@ testInChromium(
       expect([path, await page.locator('main [role=alert]').count()]).toEqual([path, 0])
     }
     expect(refused).toEqual([])
+    await at.walk('identity-providers/google')
+    expect(await page.locator('.facts').getByRole('button', { name: 'Copy' }).isEnabled()).toBe(true)
+    await at.walk('looks/default')
+    const theme = page.locator('select:disabled')
+    expect(await theme.evaluate(select => getComputedStyle(select).opacity)).toBe('1')
   },
   120_000,
 )

@@ -56,9 +56,41 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
 }
 
 /**
- * Edits a provider. An expired certificate is marked but not refused, because the server still accepts its
- * key.
+ * Shows the addresses of both sides, and the certificates. An expired certificate is marked but not refused,
+ * because the server still accepts its key.
  */
+const Facts = ({ provider }: { provider: Provider }) => (
+  <Card>
+    <dl class="facts">
+      <div>
+        <dt>{words.providers.here}</dt>
+        <dd>
+          <Value text={returnAddress(provider)} />
+        </dd>
+      </div>
+      {(provider.issuer || provider.entity_id) && (
+        <div>
+          <dt>{words.providers.provider}</dt>
+          <dd>
+            <code>{provider.issuer || provider.entity_id}</code>
+          </dd>
+        </div>
+      )}
+      {provider.certificates?.map(({ fingerprint, subject, expires_at, expired }) => (
+        <div key={fingerprint}>
+          <dt>{words.providers.certificate}</dt>
+          <dd>
+            {subject}{' '}
+            <Badge tone={expired ? 'warn' : 'plain'}>
+              {say(words.providers.until, { date: expires_at.slice(0, 10) })}
+            </Badge>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </Card>
+)
+
 const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provider> }) => {
   const path = `/identity-providers/${provider.id}`
   const edit = useEdit<Provider>(path, provider, loaded.etag, loaded)
@@ -96,33 +128,6 @@ const Form = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Provide
             onValue={client_id => set({ client_id })}
           />
         )}
-        <dl class="facts">
-          <div>
-            <dt>{words.providers.here}</dt>
-            <dd>
-              <Value text={returnAddress(provider)} />
-            </dd>
-          </div>
-          {(provider.issuer || provider.entity_id) && (
-            <div>
-              <dt>{words.providers.provider}</dt>
-              <dd>
-                <code>{provider.issuer || provider.entity_id}</code>
-              </dd>
-            </div>
-          )}
-          {provider.certificates?.map(({ fingerprint, subject, expires_at, expired }) => (
-            <div key={fingerprint}>
-              <dt>{words.providers.certificate}</dt>
-              <dd>
-                {subject}{' '}
-                <Badge tone={expired ? 'warn' : 'plain'}>
-                  {say(words.providers.until, { date: expires_at.slice(0, 10) })}
-                </Badge>
-              </dd>
-            </div>
-          ))}
-        </dl>
       </Card>
     </EditForm>
   )
@@ -158,6 +163,7 @@ export const ProviderScreen = ({ id }: { id: string }) => {
       <div class="narrow stack">
         <Refused problem={loaded.problem} />
         <Form provider={provider} loaded={loaded} />
+        <Facts provider={provider} />
         {mayChange && <Connection key={provider.id} id={provider.id} isSaml={provider.type === 'saml'} />}
         <AsCode section="identity_providers" path={`/identity-providers/${provider.id}`} object={provider} />
         <Deletion
