@@ -6,7 +6,8 @@ import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
-import { addUser } from '#test/support/people.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
 
 const at = inConsole()
 const { button } = at
@@ -40,6 +41,10 @@ testInChromium(
         'main :is(.danger, .primary, .pick, .form :is(input, textarea, select):enabled, fieldset :is(button, [type=file]):visible)',
       )
       expect([path, await changes.count()]).toEqual([path, 0])
+      expect([path, await page.getByRole('link', { name: /^(?:Give it|Choose a group)/ }).count()]).toEqual([
+        path,
+        0,
+      ])
       expect([
         path,
         (await buttons()).filter(text =>
@@ -75,6 +80,21 @@ testInChromium(
     await at.walk('webhooks')
     await at.heading('Webhooks')
     expect(await button('Add a webhook').count()).toBe(0)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-09 a person who may not read applications gets no link to those of a user',
+  async () => {
+    const { page, served } = at
+    const client = await addClient(served.app, 'board', { name: 'The board' })
+    const user = (await at.stored('/users?search=grace')).data[0]
+    await grantTokens(served.app, client, user)
+    await enterWith(['users:read', 'sessions:read'])
+    await at.walk(`users/${user.id}`)
+    await page.getByText('The board').waitFor()
+    expect(await page.getByRole('link', { name: /The board/ }).count()).toBe(0)
   },
   60_000,
 )

@@ -183,10 +183,13 @@ testInChromium(
     await at.heading('helper')
     const description = at.page.getByLabel('Shown to administrators')
     expect([await description.isEnabled(), await check('delete').first().isEnabled()]).toEqual([true, true])
+    const lead = at.page.getByText('You can give only permissions that you have.')
+    await lead.waitFor()
     await at.walk('roles/role_admin')
     await at.heading('admin Built in')
     expect([await description.isEnabled(), await check('delete').first().isEnabled()]).toEqual([false, false])
     expect(await check('delete').first().isChecked()).toBe(true)
+    expect(await lead.count()).toBe(0)
     expect(await axeFindings(at.page)).toEqual([])
   },
   60_000,

@@ -19,7 +19,7 @@ import { go } from '../router.ts'
 import { person } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
 import { joined, say, words } from '../words.ts'
-import { Givers } from './user-access.tsx'
+import { Givers, NotGiven } from './user-access.tsx'
 
 type Role = (typeof RoleAnswer)['_output']
 
@@ -143,7 +143,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
           onValue={description => set({ description })}
         />
       </Card>
-      <Card title={words.roles.permissions} lead={words.roles.permissionsLead}>
+      <Card title={words.roles.permissions} lead={role.built_in ? undefined : words.roles.permissionsLead}>
         <div class="permissions">
           {resources.map(resource => (
             <fieldset key={resource}>
@@ -173,16 +173,7 @@ const Holders = ({ role: { name, organization_id } }: { role: Role }) => {
   const list = useList<UserAnswer>('/users', { role: name, organization_id, limit: 20 })
   const { holders, holdersLead, noHolders, giveUser } = words.access
   if (!list.isLoading && !list.problem && list.items.length === 0)
-    return (
-      <EmptyCard
-        title={holders}
-        text={
-          <>
-            {noHolders} · <a href="/console/users">{giveUser}</a>
-          </>
-        }
-      />
-    )
+    return <EmptyCard title={holders} text={<NotGiven text={noHolders} by="users" action={giveUser} />} />
   return (
     <div>
       <ListCard

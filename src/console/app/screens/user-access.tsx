@@ -28,16 +28,27 @@ export const GroupRow = ({ group, about }: { group: Group; about: string }) => (
   </li>
 )
 
+/**
+ * Says that a list of groups or users is empty. Links to all groups or users if the caller may change them.
+ */
+export const NotGiven = (props: { text: string; by: 'groups' | 'users'; action: string }) => (
+  <>
+    {props.text}
+    {may(`${props.by}:update`) && (
+      <>
+        {' · '}
+        <a href={`/console/${props.by}`}>{props.action}</a>
+      </>
+    )}
+  </>
+)
+
 /** Shows the groups of a user, and the roles that each group grants. */
 export const Groups = ({ groups }: { groups: Listed<Group> }) => (
   <ShortList
     title={text.groups}
     list={groups}
-    empty={
-      <>
-        {text.noGroups} · <a href="/console/groups">{text.joinGroup}</a>
-      </>
-    }
+    empty={<NotGiven text={text.noGroups} by="groups" action={text.joinGroup} />}
     row={group => (
       <GroupRow
         key={group.id}
@@ -53,11 +64,7 @@ export const Givers = ({ role, organization_id }: { role: string; organization_i
   <ShortList
     title={text.givenBy}
     list={useList<Group>('/groups', { role, organization_id, limit: 100 })}
-    empty={
-      <>
-        {text.noGivers} · <a href="/console/groups">{text.giveGroup}</a>
-      </>
-    }
+    empty={<NotGiven text={text.noGivers} by="groups" action={text.giveGroup} />}
     row={group => (
       <GroupRow
         key={group.id}
@@ -80,9 +87,12 @@ interface Application {
 /** Removes the id of the API that the admin API puts before the name of a scope. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
-/** True for an application with a screen of its own: the console and dynamic applications have none. */
+/**
+ * True for an application whose screen the caller may open. The console and dynamic applications have no
+ * screen. An id with `https:` counts as dynamic, because the API does not say who registered it.
+ */
 const hasScreen = (client_id: string): boolean =>
-  client_id !== 'gatehouse-console' && !mayBeDynamic(client_id)
+  may('clients:read') && client_id !== 'gatehouse-console' && !mayBeDynamic(client_id)
 
 /** Shows the applications that a user has used, with consent and sessions. */
 export const Applications = ({ id }: { id: string }) => (
