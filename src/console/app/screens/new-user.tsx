@@ -72,7 +72,8 @@ export const NewUserScreen = () => {
   const [roles, setRoles] = useState(['user'])
   const [made, setMade] = useState<{ user: UserAnswer; failed: NotJoined[] }>()
   const [isJoining, setJoining] = useState(false)
-  useUnsaved(!made && JSON.stringify(values) !== JSON.stringify(first))
+  const isChanged = JSON.stringify(values) !== JSON.stringify(first)
+  useUnsaved(!made && (isChanged || groups.length > 0 || roles.join() !== 'user'))
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
   const addTo = async (user: UserAnswer, wanted: Membership[]) => {
     setJoining(true)
