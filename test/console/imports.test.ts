@@ -3,7 +3,12 @@ import { Glob } from 'bun'
 
 const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4webapi)$/]
 /** Files of the server that import only types. */
-const pure = ['directory/clients/kinds.ts', 'directory/clients/snippets.ts', 'protocol/oauth/dynamic-id.ts']
+const pure = [
+  'lib/ids.ts',
+  'directory/clients/kinds.ts',
+  'directory/clients/snippets.ts',
+  'protocol/oauth/dynamic-id.ts',
+]
 
 const importsOf = (text: string): string[] =>
   [

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import * as oauth from 'oauth4webapi'
+import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 
 /** The user of the console, read from the ID token. */
 export interface Person {
@@ -36,7 +37,7 @@ export const issuer = document.documentElement.dataset.issuer ?? location.origin
 /** False when the server sends no mail. */
 export const sendsMail = document.documentElement.dataset.mail === 'on'
 const server: oauth.AuthorizationServer = { issuer, token_endpoint: `${issuer}/oauth/token` }
-const client: oauth.Client = { client_id: 'gatehouse-console' }
+const client: oauth.Client = { client_id: CONSOLE_CLIENT }
 const redirect_uri = `${issuer}${CALLBACK}`
 
 /**

@@ -6,7 +6,7 @@ import { Choice, Field, Refusals } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import { mayOn } from '../me.ts'
+import { may } from '../me.ts'
 import { Card, Failure, Heading, Loading } from '../parts.tsx'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
@@ -252,7 +252,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           <StyleField value={settings.custom_css} onValue={custom_css => choose({ custom_css })} />
         </Card>
       </EditForm>
-      {mayOn('update', path) && (
+      {may('organizations:update') && (
         <div class="beside">
           <Preview organization={values} onProblem={setRefused} />
         </div>

@@ -1,4 +1,5 @@
 import type { GroupAnswer } from '#src/directory/groups/schema.ts'
+import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { mayBeDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { type Listed, useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
@@ -92,7 +93,7 @@ const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
  * screen. An id with `https:` counts as dynamic, because the API does not say who registered it.
  */
 const hasScreen = (client_id: string): boolean =>
-  may('clients:read') && client_id !== 'gatehouse-console' && !mayBeDynamic(client_id)
+  may('clients:read') && client_id !== CONSOLE_CLIENT && !mayBeDynamic(client_id)
 
 /** Shows the applications that a user has used, with consent and sessions. */
 export const Applications = ({ id }: { id: string }) => (

@@ -87,7 +87,6 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
   const [step, setStep] = useState<Step>()
   const [link, setLink] = useState<string>()
   const name = nameOf(user)
-  const mayChange = may('users:update')
   const quick = useAction(loaded.reload)
   const linking = useAction<{ url: string }>(({ url }) => setLink(url))
   const steps: Record<Step, Omit<Parameters<typeof ConfirmCall>[0], 'onDone' | 'onClose'>> = {
@@ -113,7 +112,7 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
     <Card title={words.user.safety} lead={sendsMail ? undefined : words.user.noMail}>
       <Refused problem={quick.problem ?? linking.problem} />
       <div class="buttons">
-        {mayChange && (
+        {may('users:update') && (
           <>
             <button
               type="button"
@@ -127,36 +126,37 @@ const Help = ({ user, loaded }: { user: UserAnswer; loaded: Loaded<UserAnswer> }
             <button type="button" onClick={() => void linking.run('POST', `/users/${user.id}/sign-in-link`)}>
               {words.user.makeLink}
             </button>
+            {user.picture && (
+              <button
+                type="button"
+                onClick={() =>
+                  void quick.run('DELETE', `/users/${user.id}/picture`, words.user.pictureRemoved)
+                }
+              >
+                {words.user.removePicture}
+              </button>
+            )}
+            {user.enabled ? (
+              <button type="button" onClick={() => setStep('disable')}>
+                {words.users.disable}
+              </button>
+            ) : (
+              <button
+                type="button"
+                onClick={() =>
+                  void quick.run('PUT', `/users/${user.id}`, words.users.isEnabled, { enabled: true })
+                }
+              >
+                {words.users.enable}
+              </button>
+            )}
           </>
-        )}
-        {mayChange && user.picture && (
-          <button
-            type="button"
-            onClick={() => void quick.run('DELETE', `/users/${user.id}/picture`, words.user.pictureRemoved)}
-          >
-            {words.user.removePicture}
-          </button>
         )}
         {may('sessions:revoke') && (
           <button type="button" onClick={() => setStep('sign_out')}>
             {words.user.signOutAction}
           </button>
         )}
-        {mayChange &&
-          (user.enabled ? (
-            <button type="button" onClick={() => setStep('disable')}>
-              {words.users.disable}
-            </button>
-          ) : (
-            <button
-              type="button"
-              onClick={() =>
-                void quick.run('PUT', `/users/${user.id}`, words.users.isEnabled, { enabled: true })
-              }
-            >
-              {words.users.enable}
-            </button>
-          ))}
       </div>
       {step && (
         <ConfirmCall

@@ -7,7 +7,7 @@ import { Check, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
-import { mayOn } from '../me.ts'
+import { may } from '../me.ts'
 import { ForeignOrganization } from '../names.tsx'
 import { Badge, Card, EventsLink, Heading, Refused, Value, When } from '../parts.tsx'
 import { RotateButton } from '../rotation.tsx'
@@ -82,7 +82,7 @@ const Deliveries = ({ id }: { id: string }) => {
             </span>
           </span>
           <Badge tone={failure ? 'bad' : 'good'}>{status ?? text.noAnswer}</Badge>
-          {mayOn('update', path) && (
+          {may('webhooks:update') && (
             <button
               type="button"
               aria-label={say(text.sendOne, { event: eventTitle(event_type) })}
