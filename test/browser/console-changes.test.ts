@@ -34,7 +34,7 @@ testInChromium(
     const paths = await fillConsole(served.app)
     await enterConsole(page, served.url)
     for (const [kind, field, typed, theirs] of edits) {
-      const shown = paths.find(each => each.startsWith(`/${kind}/`) && !each.endsWith('/new')) ?? `/${kind}`
+      const shown = paths.find(each => each.startsWith(`/${kind}/`) && !each.endsWith('new')) ?? `/${kind}`
       const path = shown.replace('/looks/', '/organizations/')
       await at.walk(shown.slice(1))
       const input = page.locator(`[name="${field}"]`)
@@ -219,7 +219,7 @@ testInChromium(
     const paths = await fillConsole(served.app)
     await enterConsole(page, served.url)
     for (const kind of ['users', 'clients', 'apis', 'roles', 'groups', 'identity-providers', 'webhooks']) {
-      const path = paths.find(each => each.startsWith(`/${kind}/`) && !each.endsWith('/new')) ?? ''
+      const path = paths.find(each => each.startsWith(`/${kind}/`) && !each.endsWith('new')) ?? ''
       await at.walk(path.slice(1))
       const card = page.locator('.card', { has: page.getByRole('heading', { name: 'As code' }) })
       await card.getByText('As YAML').click()

@@ -74,7 +74,7 @@ testInChromium(
   'CON-57 a reload after an application was connected says that its secret was shown once',
   async () => {
     const { page, served } = at
-    await enterConsole(page, served.url, '/console/clients/new')
+    await enterConsole(page, served.url, '/console/clients/+new')
     await page.getByLabel('Name', { exact: true }).fill('Wiki')
     await button('Connect').click()
     await heading(/Wiki/)

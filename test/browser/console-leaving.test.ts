@@ -99,7 +99,7 @@ testInChromium(
     await heading('Roles')
     for (const [path, field, action, made] of [
       ['users/new', 'username', 'Add the user', 'Typed Example'],
-      ['clients/new', 'name', 'Connect', 'typed is connected'],
+      ['clients/+new', 'name', 'Connect', 'typed is connected'],
     ] as const) {
       await at.walk(path)
       const input = page.locator(`[name=${field}]`)

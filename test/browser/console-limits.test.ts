@@ -14,7 +14,7 @@ const { button } = at
 const forms: [screen: string, operation: string, open: string, fields: string[]][] = [
   ['users/new', 'POST /users', '', ['username', 'email', 'first_name', 'last_name', 'organization_id']],
   ['users/', 'PUT /users/*', '', ['username', 'email', 'first_name', 'last_name']],
-  ['clients/new', 'POST /clients', '', ['name', 'client_id', 'redirect_uris', 'organization_id']],
+  ['clients/+new', 'POST /clients', '', ['name', 'client_id', 'redirect_uris', 'organization_id']],
   [
     'clients/',
     'PUT /clients/*',

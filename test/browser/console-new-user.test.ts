@@ -100,7 +100,7 @@ testInChromium(
 testInChromium(
   'CON-05 people are asked for consent to an application of others, and a command has its secret',
   async () => {
-    await enterConsole(at.page, at.served.url, '/console/clients/new')
+    await enterConsole(at.page, at.served.url, '/console/clients/+new')
     await label('Name').fill('Partner')
     await at.page.getByText('People sign in without being asked for consent.').waitFor()
     await at.page.getByRole('radio', { name: /Someone else’s/ }).check()
@@ -108,7 +108,7 @@ testInChromium(
     await at.heading('Partner is connected')
     expect(await stored('/clients/partner')).toMatchObject({ consent_required: true })
 
-    await at.walk('clients/new')
+    await at.walk('clients/+new')
     const isAsked = () => at.page.getByText('another program on the device could use the address').count()
     await label('Name').fill('Field tool')
     expect(await isAsked()).toBe(0)
@@ -122,7 +122,7 @@ testInChromium(
     await at.heading('Field tool is connected')
     expect(await stored('/clients/field-tool')).toMatchObject({ kind: 'native', consent_required: true })
 
-    await at.walk('clients/new')
+    await at.walk('clients/+new')
     await at.page.getByRole('radio', { name: /^Service/ }).check()
     expect(await at.page.getByRole('radio', { name: /Someone else’s/ }).count()).toBe(0)
     await label('Name').fill('Robot')
@@ -150,6 +150,20 @@ testInChromium(
     await at.walk('clients')
     await at.walk('clients/job')
     await at.page.getByText('export CLIENT_SECRET=YOUR_SECRET').waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-05 an application with the id “new” has its own screen',
+  async () => {
+    await addClient(at.served.app, 'new', { name: 'News' })
+    await enterConsole(at.page, at.served.url, '/console/clients')
+    await at.page.getByRole('link', { name: /News/ }).click()
+    await at.heading('News')
+    await at.walk('clients')
+    await at.page.getByRole('link', { name: 'Connect an application' }).click()
+    await at.heading('Connect an application')
   },
   60_000,
 )

@@ -72,7 +72,7 @@ export const fillConsole = async (app: TestApp): Promise<string[]> => {
     '/registrations',
     '/clients',
     '/clients/shop',
-    '/clients/new',
+    '/clients/+new',
     '/dynamic-clients',
     '/apis',
     `/apis/${api.id}`,

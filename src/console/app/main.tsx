@@ -15,7 +15,8 @@ const screens: Record<string, Screen> = {
   invitations: onDemand(async () => (await import('./screens/invitations.tsx')).InvitationsScreen),
   registrations: onDemand(async () => (await import('./screens/registrations.tsx')).RegistrationsScreen),
   clients: onDemand(async () => (await import('./screens/clients.tsx')).ClientsScreen),
-  'clients/new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
+  // The id of an application contains no `+`, but it may be `new`.
+  'clients/+new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
   'dynamic-clients': onDemand(
     async () => (await import('./screens/dynamic-clients.tsx')).DynamicClientsScreen,
   ),

@@ -26,7 +26,7 @@ const also: Record<string, string> = {
 const additions = [
   [palette.newUser, 'users/new', 'users:create'],
   [palette.invite, 'invitations', 'users:create'],
-  [palette.newClient, 'clients/new', 'clients:create'],
+  [palette.newClient, 'clients/+new', 'clients:create'],
   [words.apis.add, 'apis', 'apis:create'],
   [words.roles.add, 'roles', 'roles:create'],
   [words.groups.add, 'groups', 'groups:create'],

@@ -36,7 +36,7 @@ export const ClientsScreen = () => {
         {may('clients:create') && (
           <a
             class="button primary"
-            href={withQuery('/console/clients/new', { organization_id: filters.organization_id })}
+            href={withQuery('/console/clients/+new', { organization_id: filters.organization_id })}
           >
             <Icon name="plus" /> {words.clients.connect}
           </a>

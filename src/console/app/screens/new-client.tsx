@@ -124,7 +124,7 @@ export const NewClientScreen = () => {
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
     // A reload of this screen loses the secret. The parameter `made` tells the reloaded screen to say this.
-    go(`/console/clients/new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
+    go(`/console/clients/+new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })
   useUnsaved(!made && JSON.stringify(values) !== JSON.stringify(nothing))

@@ -137,7 +137,11 @@ const NextSteps = () => {
           />
         )}
         {needsClient && (
-          <Step href="/console/clients/new" title={words.clients.connect} text={words.overview.connectText} />
+          <Step
+            href="/console/clients/+new"
+            title={words.clients.connect}
+            text={words.overview.connectText}
+          />
         )}
         {needsAdmin && (
           <Step href="/console/users/new" title={words.overview.second} text={words.overview.secondText} />
