@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { touchDevice } from '#src/directory/users/device-store.ts'
 import { revokeAllSessions } from '#src/directory/users/revocation.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
@@ -266,8 +267,11 @@ test('EVT-27 signing a user out who has no session, or ending what could sign th
   expect(await happened()).toEqual([])
 
   await app.admin('POST', `/users/${alice.id}/sign-in-link`)
-  await app.context.store.write(tx => tx.update(tx.tables.users).set({ pending_email: 'new@example.com' }))
+  await app.context.store.write(async tx => {
+    await tx.update(tx.tables.users).set({ pending_email: 'new@example.com' })
+    await touchDevice(tx, { user_id: alice.id, device_hash: hashSecret(newSecret()), last_seen_at: 0 })
+  })
   await app.events()
   await revoke(`/sessions?user_id=${alice.id}`)
-  expect(await happened()).toEqual(ended('sign_in_link', 'pending_email'))
+  expect(await happened()).toEqual(ended('known_browsers', 'sign_in_link', 'pending_email'))
 })

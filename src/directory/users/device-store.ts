@@ -72,14 +72,19 @@ export const touchDevice = async (
   return true
 }
 
-/** Removes the known browsers of a user, except the browser whose device cookie has the hash `kept`. */
+/**
+ * Removes the known browsers of a user, except the browser whose device cookie has the hash `kept`. Returns
+ * the number of removed browsers.
+ */
 export const removeDevices = async (
   tx: Transaction,
   user_id: UserId,
   kept: SecretHash | undefined,
-): Promise<void> => {
+): Promise<number> => {
   const { devices } = tx.tables
-  await tx
+  const removed = await tx
     .delete(devices)
     .where(and(eq(devices.user_id, user_id), kept === undefined ? undefined : ne(devices.device_hash, kept)))
+    .returning({ user_id: devices.user_id })
+  return removed.length
 }

@@ -55,9 +55,10 @@ export const revokeUser = async (
   const logins = await endUserLogins(tx, user_id, organization_id, except_login_id)
   if (organization_id && !(await findUser(tx, organization_id, user_id)))
     return { sessions, others: namesOf({ logins }) }
-  await removeDevices(tx, user_id, by.actor.id === user_id ? by.client_info.device_hash : undefined)
+  const own = by.actor.id === user_id ? by.client_info.device_hash : undefined
+  const known_browsers = await removeDevices(tx, user_id, own)
   const links = await revokePendingLinks(tx, user_id)
-  return { sessions, others: [...namesOf({ logins }), ...links] }
+  return { sessions, others: [...namesOf({ logins, known_browsers }), ...links] }
 }
 
 /**
