@@ -19,8 +19,9 @@ const shownByTerminal = (text: string): string =>
  * for a server that is stopped. `fetch` reads `NO_PROXY` only if `no_proxy` is empty.
  */
 const reachLoopbackDirectly = (): void => {
-  const { no_proxy, NO_PROXY } = process.env
-  process.env.no_proxy = [no_proxy || NO_PROXY, 'localhost,127.0.0.1,[::1]'].filter(Boolean).join()
+  const given = process.env.no_proxy || process.env.NO_PROXY
+  // curl and Python take `*` for all hosts only when it stands alone.
+  if (given !== '*') process.env.no_proxy = [given, 'localhost,127.0.0.1,[::1]'].filter(Boolean).join()
 }
 
 /**

@@ -65,6 +65,13 @@ describe('commands beside a running server', () => {
   })
 })
 
+test('exec leaves the value of no_proxy that excludes all hosts to its command', async () => {
+  const command = ['exec', '--', 'sh', '-c', 'echo "$no_proxy"']
+  const shown = async (no_proxy: string) => (await gatehouse(command, { no_proxy })).stdout.trim()
+  expect(await shown('*')).toBe('*')
+  expect(await shown('id.example.com')).toBe('id.example.com,localhost,127.0.0.1,[::1]')
+})
+
 test('a proxy of the environment gets no request to this machine', async () => {
   const asked: string[] = []
   using proxy = Bun.serve({ port: 0, fetch: ({ url }) => Response.json({ asked: asked.push(url) }) })
