@@ -31,11 +31,12 @@ export const findLiveToken = async (
   const { user, organization_id } = token
   if (user) {
     const client = await findClient(context, token.client_id)
-    const holder = await context.store.read(async q => {
-      if (client && (await isKeptOut(q, client, organization_id))) return undefined
-      if (client && !(await isAdmitted(q, client, user.user_id))) return undefined
-      return findHolder(q, user)
-    })
+    const holder = await context.store.read(async q =>
+      client &&
+      ((await isKeptOut(q, client, organization_id)) || !(await isAdmitted(q, client, user.user_id)))
+        ? undefined
+        : findHolder(q, user),
+    )
     return holder && { ...token, holder, client }
   }
   return (await findOrganization(context.store, organization_id)) && { ...token, holder: undefined }

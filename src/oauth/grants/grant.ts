@@ -59,20 +59,25 @@ const KEPT_OUT = 'The organization does not allow this client.'
 /**
  * Returns the reason why the client may not serve users of the organization. Returns undefined when it may.
  */
-export const findExclusion = (
+export const findExclusion = async (
   q: Queries,
   client: Client,
   organization_id: OrganizationId,
 ): Promise<string | undefined> => {
-  if (!serves(client, organization_id)) return Promise.resolve(NOT_SERVED)
-  return isKeptOut(q, client, organization_id).then(isOut => (isOut ? KEPT_OUT : undefined))
+  if (!serves(client, organization_id)) return NOT_SERVED
+  return (await isKeptOut(q, client, organization_id)) ? KEPT_OUT : undefined
 }
 
 /** True for a dynamic client that the organization does not allow. */
-export const isKeptOut = (q: Queries, client: Client, organization_id: OrganizationId): Promise<boolean> =>
-  isDynamic(client)
-    ? readOrganization(q, organization_id).then(found => !found || !letsIn(found, client))
-    : Promise.resolve(false)
+export const isKeptOut = async (
+  q: Queries,
+  client: Client,
+  organization_id: OrganizationId,
+): Promise<boolean> => {
+  if (!isDynamic(client)) return false
+  const organization = await readOrganization(q, organization_id)
+  return !organization || !letsIn(organization, client)
+}
 
 /** Description of `invalid_grant` for a user whom the client no longer admits. */
 export const NOT_ADMITTED = 'The client does not admit this user.'
