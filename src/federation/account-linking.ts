@@ -1,8 +1,6 @@
 import type { FlowRequest } from '#src/authorize/store.ts'
 import type { Context } from '#src/context.ts'
-import { permissionsOf } from '#src/directory/access.ts'
-import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
-import { findAccount, listAccounts } from '#src/directory/identity-providers/account-store.ts'
+import { findAccount } from '#src/directory/identity-providers/account-store.ts'
 import { readProvider } from '#src/directory/identity-providers/store.ts'
 import type { IdentityProvider } from '#src/directory/identity-providers/types.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
@@ -11,9 +9,8 @@ import { isAllowedDomain } from '#src/directory/users/rules.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { isWaiting } from '#src/directory/users/waiting-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
-import { exceeding } from '#src/lib/permission.ts'
 import { findInvited } from '#src/sign-in/accept-invitation.ts'
-import type { ExternalIdentity } from '#src/sign-in/external-accounts.ts'
+import { type ExternalIdentity, mayLinkByAddress } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { UpstreamProfile } from './profile.ts'
 import { CallbackError } from './refusal.ts'
@@ -112,21 +109,13 @@ const refusedAddress = (
 
 /**
  * True when the provider's assertion alone may identify this user. The provider must have `trust_email` and
- * must have verified the address. The user must have no permissions beyond those of the role `user`, because
- * a provider alone must not give anyone access to further permissions. If Gatehouse has not verified the
- * address of the user, the user must never have signed in and must have no linked account. Otherwise an
- * attacker could register another person's address and wait until that person signs in through a provider.
+ * must have verified the address.
  */
 const maySkipPassword = async (
   q: Queries,
   { provider, profile }: UpstreamIdentity,
   user: UserRow,
-): Promise<boolean> => {
-  if (!provider.trust_email || !profile.email_verified) return false
-  if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
-  if (user.email_verified) return true
-  return user.last_login === null && (await listAccounts(q, user.id)).length === 0
-}
+): Promise<boolean> => provider.trust_email && profile.email_verified && (await mayLinkByAddress(q, user))
 
 /**
  * Confirms inside the write that the provider has not changed since its answer was verified. A provider may

@@ -24,6 +24,7 @@ import { render } from '#src/pages/render.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { linkOwnAccount } from '#src/sign-in/external-accounts.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
+import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { accountOf, confirmProvider, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
 import { normalizeProfile, type UpstreamProfile } from './profile.ts'
@@ -168,7 +169,7 @@ const refusalOf = (error: unknown): CallbackError | undefined => {
  * which factors the provider checked. Gatehouse then asks for a second factor if the user needs one. RFC 8176
  * registers no `amr` value for a federated login; `fed` is in common use.
  */
-export const FEDERATED = { acr: '1', amr: ['fed'] }
+const FEDERATED = { acr: '1', amr: ['fed'] }
 
 /**
  * Carries out the decision of {@link resolveAccount}. If a concurrent request has already created the user,
@@ -196,8 +197,7 @@ export const completeLogin = async (
   const confirm = (tx: Transaction) => confirmIdentity(tx, flow, identity)
   if (result.step === 'enter')
     return proceedAs(context, browser, flow, { ...result, ...FEDERATED, account, auth_time, until, confirm })
-  if (result.step === 'link')
-    return linkAs(context, browser, flow, identity, result.user, { ...FEDERATED, auth_time })
+  if (result.step === 'link') return linkAs(context, browser, flow, identity, result.user, 'assertion')
   if (result.step === 'create') {
     const user = await provisionUser(context, identity, browser.call).catch(ignoreConflict)
     if (!user) return completeLogin(context, browser, flow, identity)
@@ -249,17 +249,20 @@ export const linkAs = (
   flow: StoredFlow,
   identity: UpstreamIdentity,
   user: UserRow,
-  method: typeof FEDERATED & { auth_time?: number | undefined },
+  by: 'assertion' | 'password',
 ): Promise<Response> =>
   proceedAs(context, browser, flow, {
     user,
-    ...method,
+    ...FEDERATED,
+    ...(by === 'password'
+      ? { amr: [...PASSWORD.amr, ...FEDERATED.amr] }
+      : { auth_time: identity.profile.auth_time }),
     until: identity.profile.until,
     confirm: async tx => {
       await confirmIdentity(tx, flow, identity)
       await confirmProof(tx, user)
     },
-    action: { do: 'link', account: accountOf(identity) },
+    action: { do: 'link', account: accountOf(identity), by, provider_version: identity.provider.updated_at },
   })
 
 /** Links the account to the user who began the linking on the account page. Begins no login. */
@@ -280,7 +283,7 @@ const endLinking = async (
       throw new CallbackError('not_logged_in', { user_id: user.id })
     await confirmProvider(tx, identity)
     if (!(await consumePending(tx, pending.request_hash))) return true
-    await linkOwnAccount(context, tx, accountOf(identity), user, call)
+    await linkOwnAccount(context, tx, { account: accountOf(identity), by: 'login' }, user, call)
     return false
   })
   if (isLate) throw new PageError('expired', 400)

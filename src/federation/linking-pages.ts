@@ -16,9 +16,8 @@ import { type RenderOptions, render } from '#src/pages/render.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { provePassword } from '#src/sign-in/password.ts'
-import { PASSWORD } from '#src/sign-in/sign-in.ts'
 import { type LinkingResult, newAddressOf, resolveAccount, type UpstreamIdentity } from './account-linking.ts'
-import { completeLogin, FEDERATED, linkAs, withRefusals } from './callback.ts'
+import { completeLogin, linkAs, withRefusals } from './callback.ts'
 import { findStoredIdentity } from './upstream-request.ts'
 
 /** A login whose user has returned from the provider and has to confirm the link or complete the profile. */
@@ -188,8 +187,7 @@ const confirmLink = async (
     const { status, headers, ...error } = refusal
     return linkAccountPage(context, pending_link, { data: { error }, status, headers })
   }
-  const factors = { ...FEDERATED, amr: [...PASSWORD.amr, ...FEDERATED.amr] }
-  return linkAs(context, browser, flow, identity, user, factors)
+  return linkAs(context, browser, flow, identity, user, 'password')
 }
 
 /** Completes the profile with the user's input. An address that the user types is not verified. */

@@ -1,4 +1,6 @@
 import type { Context, Core } from '#src/context.ts'
+import { permissionsOf } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import {
   type ExternalAccount,
   findAccount,
@@ -9,12 +11,23 @@ import {
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
+import { exceeding } from '#src/lib/permission.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
+import { PageError } from '#src/pages/error-page.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
-import type { Transaction } from '#src/storage/store.ts'
+import type { Queries, Transaction } from '#src/storage/store.ts'
 
 /** An account at an identity provider. */
 export type ExternalIdentity = Pick<ExternalAccount, 'provider_id' | 'subject' | 'label'>
+
+/**
+ * An account to link, and the proof that the user wants it: the local password, a login of the user in this
+ * browser, or only the provider's assertion that the user has the e-mail address.
+ */
+export interface AccountLink {
+  readonly account: ExternalIdentity
+  readonly by: 'password' | 'login' | 'assertion'
+}
 
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
@@ -34,6 +47,19 @@ export const linkAccount = async (
 }
 
 /**
+ * True when a trusted provider's assertion of a verified e-mail address may identify this user. The user must
+ * have no permissions beyond those of the role `user`, because a provider alone must not give anyone access
+ * to further permissions. If Gatehouse has not verified the address of the user, the user must never have
+ * signed in and must have no linked account. Otherwise an attacker could register another person's address
+ * and wait until that person signs in through a provider.
+ */
+export const mayLinkByAddress = async (q: Queries, user: UserRow): Promise<boolean> => {
+  if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
+  if (user.email_verified) return true
+  return user.last_login === null && (await listAccounts(q, user.id)).length === 0
+}
+
+/**
  * Maximum number of a user's accounts at one provider. Pages list all of them, and some providers report a
  * new subject at each login.
  */
@@ -41,16 +67,23 @@ const MAX_ACCOUNTS = 20
 
 /**
  * Links the account to the user, records `user.updated` and puts a notice into the outbox. If the account is
- * linked already, does nothing. If the user has too many accounts at the provider, unlinks the oldest.
+ * linked to the user already, does nothing. If the user has too many accounts at the provider, unlinks the
+ * oldest.
+ *
+ * @throws PageError 400 `expired` when the account is linked to another user, or the proof no longer suffices
  */
 export const linkOwnAccount = async (
   context: Context,
   tx: Transaction,
-  account: ExternalIdentity,
-  user: Owner,
+  { account, by }: AccountLink,
+  user: UserRow,
   client_info: ClientInfo,
 ): Promise<void> => {
-  if (!(await linkAccount(context, tx, account, user))) return
+  const linked_to = (await findAccount(tx, account))?.user_id
+  if (linked_to === user.id) return
+  if (linked_to || (by === 'assertion' && !(await mayLinkByAddress(tx, user))))
+    throw new PageError('expired', 400)
+  await linkAccount(context, tx, account, user)
   await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
   const linked = (await listAccounts(tx, user.id)).filter(
     ({ provider }) => provider.id === account.provider_id,

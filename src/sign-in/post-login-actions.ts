@@ -11,7 +11,7 @@ import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { translator } from '#src/pages/translate.ts'
 import type { Transaction } from '#src/storage/store.ts'
-import { type ExternalIdentity, linkOwnAccount, unlinkAccounts } from './external-accounts.ts'
+import { type AccountLink, linkOwnAccount, unlinkAccounts } from './external-accounts.ts'
 import { countSuccess } from './login-throttle.ts'
 import { replaceOwnPassword } from './new-password.ts'
 import { accountName } from './password.ts'
@@ -24,7 +24,8 @@ import { checkMaker } from './user-links.ts'
  * the sealed action is stored with the proof of the first factor.
  */
 export type PostLoginAction =
-  | { readonly do: 'link'; readonly account: ExternalIdentity }
+  /** `provider_version` is `updated_at` of the provider whose settings verified the account. */
+  | ({ readonly do: 'link'; readonly provider_version: number } & AccountLink)
   /**
    * `link_hash` is the hash of the link that started the login. The action consumes this link. `is_same` is
    * true when the user who followed the link typed the current password as the new password.
@@ -74,8 +75,9 @@ export const runAction = async (
 ): Promise<void> => {
   if (action.do === 'link') {
     const provider = await readProvider(tx, action.account.provider_id)
-    if (!provider?.enabled) throw new PageError('expired', 400)
-    return linkOwnAccount(context, tx, action.account, user, client_info)
+    if (!provider?.enabled || provider.updated_at !== action.provider_version)
+      throw new PageError('expired', 400)
+    return linkOwnAccount(context, tx, action, user, client_info)
   }
   const { password_hash, is_same = false, link_hash } = action
   if (link_hash) await useLink(context, tx, link_hash, user, client_info)
