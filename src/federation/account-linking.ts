@@ -42,7 +42,7 @@ export type LinkingResult =
   /** The user is new. The profile is incomplete, so a form asks for the missing fields. */
   | { step: 'complete' }
   | { step: 'create' }
-  /** The account is linked, and its user waits for an administrator's approval. */
+  /** The user of the account waits for an administrator's approval. */
   | { step: 'wait' }
   | { step: 'refuse'; reason: string; user_id?: UserId }
 
@@ -58,8 +58,7 @@ export const resolveAccount = async (
   if (account && linking && account.user_id !== linking) return { step: 'refuse', reason: 'linked_elsewhere' }
   if (known_id) {
     const user = await findUser(q, organization.id, known_id)
-    if (account && user && !user.enabled && (await isWaiting(q, user.id))) return { step: 'wait' }
-    if (!user?.enabled) return { step: 'refuse', reason: 'user_disabled', user_id: known_id }
+    if (!user?.enabled) return waitOrRefusal(q, known_id)
     return { step: account ? 'enter' : 'link', user }
   }
   const invitation = invited && (await findInvited(context, q, invited.link_hash))
@@ -67,8 +66,12 @@ export const resolveAccount = async (
   const user = profile.email ? await findUserForLogin(q, organization.id, profile.email) : undefined
   if (!user) return newUserOrQuestion(q, identity)
   if (!(await maySkipPassword(q, identity, user))) return { step: 'prove', user }
-  return user.enabled ? { step: 'link', user } : { step: 'refuse', reason: 'user_disabled', user_id: user.id }
+  return user.enabled ? { step: 'link', user } : waitOrRefusal(q, user.id)
 }
+
+/** Returns the next step of a disabled user, who may be waiting for approval. */
+const waitOrRefusal = async (q: Queries, user_id: UserId): Promise<LinkingResult> =>
+  (await isWaiting(q, user_id)) ? { step: 'wait' } : { step: 'refuse', reason: 'user_disabled', user_id }
 
 const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promise<LinkingResult> => {
   const { provider, organization, profile, invited } = identity

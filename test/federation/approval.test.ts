@@ -5,7 +5,7 @@ import type { Json } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
-import { atUpstream, goThrough, pathOf } from './upstream.ts'
+import { addProvider, atUpstream, goThrough, pathOf } from './upstream.ts'
 
 const mail = captureMail()
 const { app, upstream, asking, fresh, somebody, entry, usersBy, accountsOf, whoIs, refusal } =
@@ -76,6 +76,18 @@ describe('PEO-42 a person who comes by a provider', () => {
     while ((await deliverMails(app.context)) > 0);
     expect(mail.mails.at(-1)).toMatchObject({ to: who.email, subject: 'You can sign in to Gatehouse now' })
     expect(await whoIs(await arrive(who))).toBe(user?.id ?? '')
+  })
+
+  test('waits also at a second provider that is trusted with the same address', async () => {
+    await addProvider(app, 'trusted-too', { trust_email: true, client_id: 'trusted-too' })
+    const { sub, email } = somebody()
+    expect(await arrive({ sub, email }, 'trusted')).toMatchObject(WAITS)
+    await app.events()
+    expect(await arrive({ sub: `${sub}-elsewhere`, email }, 'trusted-too')).toMatchObject(WAITS)
+    expect(await app.events()).toEqual([])
+    const [user] = await usersBy(email)
+    expect(await accountsOf(user?.id)).toMatchObject([{ subject: sub }])
+    await app.admin('DELETE', `/users/${user?.id}`)
   })
 
   test('waits also after the form for a missing name, sent twice', async () => {
