@@ -9,7 +9,7 @@ import type { Call } from '#src/http/call.ts'
 import { newSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { completeUser, findInvited, refuse, useUp } from '#src/sign-in/accept-invitation.ts'
-import { linkAccount, recordLink } from '#src/sign-in/external-accounts.ts'
+import { linkAccount } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { accountOf, confirmProvider, newAddressOf, type UpstreamIdentity } from './account-linking.ts'
 import type { UpstreamProfile } from './profile.ts'
@@ -28,9 +28,9 @@ const MAX_ROLES = 100
  * If the organization demands approval of registrations, a user without an invitation is disabled and waits
  * for approval. A provider that anyone can use must not bypass the approval.
  *
- * @throws AppError `conflict` when a concurrent request took the name or address; PageError 410 when the
- * invitation has ended, and 400 `expired` when the organization's policy changed in the meantime; the errors
- * of `confirmProvider`
+ * @throws AppError `conflict` when a concurrent request took the name or address or linked the account;
+ * PageError 410 when the invitation has ended, and 400 `expired` when the organization's policy changed in
+ * the meantime; the errors of `confirmProvider`
  */
 export const provisionUser = async (
   context: Context,
@@ -44,8 +44,7 @@ export const provisionUser = async (
   const waits = !found && needsApproval(organization)
   const also = async (tx: Transaction, user: UserRow) => {
     await confirmProvider(tx, identity)
-    const isNew = await linkAccount(context, tx, accountOf(identity), user)
-    if (isNew) await recordLink(context, tx, user, { linked: provider.id }, call)
+    await linkAccount(context, tx, accountOf(identity), user, call)
     if (found) return useUp(context, tx, call, found, user)
     const now = await readOrganization(tx, organization.id)
     if (!now || needsApproval(now) !== waits) throw new PageError('expired', 400)

@@ -1,4 +1,4 @@
-import type { Context, Core } from '#src/context.ts'
+import type { Context } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import {
@@ -10,6 +10,7 @@ import {
 } from '#src/directory/identity-providers/account-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
+import { conflict } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
@@ -32,18 +33,21 @@ export interface AccountLink {
 type Owner = Pick<UserRow, 'id' | 'email' | 'organization_id'>
 
 /**
- * Links the account to the user. Returns false when the account is linked already, for example by a
- * concurrent callback.
+ * Links the account to the user and records `user.updated`.
+ *
+ * @throws AppError `conflict` when the account is linked already, for example by a concurrent callback
  */
 export const linkAccount = async (
-  { clock }: Core,
+  context: Context,
   tx: Transaction,
   account: ExternalIdentity,
-  { id: user_id, organization_id }: Pick<Owner, 'id' | 'organization_id'>,
-): Promise<boolean> => {
-  if (await findAccount(tx, account)) return false
-  await insertAccount(tx, { ...account, user_id, organization_id, created_at: clock.now() })
-  return true
+  user: Owner,
+  client_info: ClientInfo,
+): Promise<void> => {
+  if (await findAccount(tx, account)) throw conflict('The account is linked already.')
+  const { id: user_id, organization_id } = user
+  await insertAccount(tx, { ...account, user_id, organization_id, created_at: context.clock.now() })
+  await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
 }
 
 /**
@@ -83,8 +87,7 @@ export const linkOwnAccount = async (
   if (linked_to === user.id) return
   if (linked_to || (by === 'assertion' && !(await mayLinkByAddress(tx, user))))
     throw new PageError('expired', 400)
-  await linkAccount(context, tx, account, user)
-  await recordLink(context, tx, user, { linked: account.provider_id }, client_info)
+  await linkAccount(context, tx, account, user, client_info)
   const linked = (await listAccounts(tx, user.id)).filter(
     ({ provider }) => provider.id === account.provider_id,
   )

@@ -128,6 +128,28 @@ describe('an invited person who comes by a provider', () => {
     expect((await arrive(app, idp, trip)).heading).toBe('Your account')
     expect((await app.admin('GET', `/invitations/${invitation.id}`)).body.status).toBe('accepted')
   })
+
+  test('PEO-30 two invitations of users that come back with one account use up only one', async () => {
+    const trips = []
+    for (const number of [1, 2]) {
+      const username = `shared-${number}`
+      const { id, invitation_url } = await create(app, '/users', {
+        username,
+        email: `${username}@example.com`,
+        first_name: 'Robin',
+        last_name: 'Shared',
+        invite: 'link',
+      })
+      trips.push({ id, invitation_url, ...(await setOut(invitation_url, { sub: 'shared', email: '' })) })
+    }
+    await app.events()
+    await Promise.all(trips.map(({ browser, callback }) => browser.get(callback)))
+    const linked = await Promise.all(trips.map(async ({ id }) => (await accountsOf(id)).length))
+    expect(linked.toSorted()).toEqual([0, 1])
+    expect((await app.events()).filter(({ type }) => type === 'invitation.accepted')).toHaveLength(1)
+    const open = trips[linked.indexOf(0)]?.invitation_url
+    expect((await fresh().get(open)).status).toBe(200)
+  })
 })
 
 describe('an invitation that a provider login must not use', () => {

@@ -189,6 +189,26 @@ describe('a new user', () => {
     expect(new Set(ids).size).toBe(1)
     expect(await usersBy(who.email)).toHaveLength(1)
   })
+
+  test('several forms of one person, sent at once with several addresses, create one user', async () => {
+    const { sub } = somebody()
+    const trips = []
+    for (const number of [1, 2, 3]) {
+      const browser = fresh()
+      const page = await goThrough(browser, upstream, entry('asking'), { sub, email: '' })
+      trips.push({ browser, page, email: `${sub}-${number}@example.com` })
+    }
+    await app.events()
+    const pages = await Promise.all(
+      trips.map(async ({ browser, page, email }) =>
+        browser.follow(await browser.submit(page, { email, first_name: 'Robin' })),
+      ),
+    )
+    const ids = new Set(await Promise.all(pages.map(whoIs)))
+    expect(ids.size).toBe(1)
+    expect((await usersBy(`${sub}-`)).map(({ id }) => id)).toEqual([...ids])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.created', 'user.updated'])
+  })
 })
 
 describe('FED-06 missing data is asked for on one page', () => {
