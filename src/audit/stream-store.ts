@@ -89,32 +89,35 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
  * Returns the `seq` up to which all events are known: no open transaction will add an event with a smaller
  * `seq`. Readers of {@link eventsUpTo} read up to this `seq`, so they skip no event.
  *
- * On PostgreSQL a trigger gives a transaction its id before its first `seq`. Each `seq` up to the last one in
- * a snapshot therefore belongs to a transaction with an id below the `xmax` of the snapshot. All these
- * transactions have ended when the `xmin` of a later snapshot has reached that `xmax`:
+ * On PostgreSQL a trigger gives a transaction its id before its first `seq`. An id that is taken after the
+ * last `seq` was read is therefore larger than the ids of all transactions that have a `seq` up to this one.
+ * These transactions have ended when the `xmin` of a snapshot has reached that id. The `xmax` of a snapshot
+ * is no such id: it follows the last *ended* transaction, and an open one can have a larger id. An idle
+ * server takes no ids.
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
-  if (store.engine === 'sqlite') return store.read(lastSeq)
+  const seq = await store.read(lastSeq)
+  if (store.engine === 'sqlite') return seq
   const horizon = horizonOf(store)
-  const [row] = await store.read(q => {
-    const { events } = q.tables
-    return q
+  if (seq === horizon.seq) return seq
+  const [row] = await store.read(q =>
+    q
       .select({
-        seq: sql<number>`(SELECT coalesce(max(${events.seq}), 0) FROM ${events})`.mapWith(Number),
+        id: sql<bigint>`pg_current_xact_id()::text`.mapWith(BigInt),
         xmin: sql<bigint>`pg_snapshot_xmin(pg_current_snapshot())::text`.mapWith(BigInt),
-        xmax: sql<bigint>`pg_snapshot_xmax(pg_current_snapshot())::text`.mapWith(BigInt),
       })
-      .from(sql`(VALUES (1)) AS one`)
-  })
+      .from(sql`(VALUES (1)) AS one`),
+  )
   if (!row) return horizon.seq
-  const { seq, xmin, xmax } = row
+  const { id, xmin } = row
   if (horizon.next && xmin >= horizon.next.before) {
     horizon.seq = horizon.next.seq
     horizon.next = undefined
   }
-  if (xmin === xmax) horizon.seq = seq
-  else horizon.next ??= { seq, before: xmax }
+  // The snapshot is older than the id: all earlier transactions have ended when they are equal.
+  if (xmin === id) horizon.seq = seq
+  else horizon.next ??= { seq, before: id }
   return horizon.seq
 }
 

@@ -3,9 +3,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SQL } from 'bun'
 import { sweepEvents } from '#src/audit/retention.ts'
-import { settledSeq } from '#src/audit/stream-store.ts'
 import type { Outbound } from '#src/context.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
@@ -13,14 +11,11 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { purge } from '#src/operations/purge.ts'
-import { openPostgres } from '#src/storage/postgres/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { sealWebhookSecret } from '#src/webhooks/signature.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
-import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
-import { temporaryPostgres } from '#test/support/postgres.ts'
 import { startReceiver, verifyMessage } from './receiver.ts'
 
 let receiver: ReturnType<typeof startReceiver>
@@ -361,35 +356,4 @@ test('WHK-12 the log keeps the latest 500 attempts', async () => {
   await deliver()
   const count = await app.context.store.read(q => q.$count(q.tables.webhook_deliveries))
   expect(count).toBe(500)
-})
-
-testOnPostgres('WHK-13 an event of a transaction that is still open is waited for', async () => {
-  const { url, drop } = await temporaryPostgres(true)
-  const store = await openPostgres({ url, connections: 3 })
-  const own = await startApp({ outbound_allow: [receiver.target] }, { store })
-  await create(own, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.*'] })
-  await addUser(own, 'ada')
-  await deliverWebhooks(own.context)
-  const sql = new SQL({ url, max: 1 })
-  const columns =
-    'id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id, mac'
-  const copy = columns.replace('id, type', "'evt_held', type")
-  const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
-  await sql.begin(async held => {
-    // Triggers count events in a row of the slot. This open transaction has its own slot, so it does not
-    // block the writes of the app.
-    await held.unsafe("SET LOCAL gatehouse.slot = '99'")
-    await held.unsafe(`INSERT INTO events (${columns}) SELECT ${copy} FROM (${source}) AS one`)
-    await addUser(own, 'bob')
-    const before = receiver.received.length
-    await deliverWebhooks(own.context)
-    await settledSeq(store)
-    expect(receiver.received).toHaveLength(before)
-  })
-  await deliverWebhooks(own.context)
-  expect(receiver.received.map(({ id }) => id)).toHaveLength(3)
-  expect(receiver.received[1]?.id).toBe('evt_held')
-  await sql.close()
-  await store.close()
-  await drop()
 })

@@ -1,0 +1,112 @@
+import { afterAll, expect } from 'bun:test'
+import { SQL } from 'bun'
+import { settledSeq } from '#src/audit/stream-store.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
+import type { Store } from '#src/storage/store.ts'
+import { deliverWebhooks } from '#src/webhooks/delivery.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
+import { addUser } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
+import { startReceiver } from './receiver.ts'
+
+const COLUMNS =
+  'id, type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, subject_id, mac'
+
+const receiver = startReceiver()
+afterAll(() => receiver.stop())
+
+const ids = () => receiver.received.map(({ id }) => id)
+
+type Body = (own: TestApp, store: Store, open: () => Promise<SQL>) => Promise<void>
+
+/**
+ * Runs `body` with an app on a database of its own, whose webhook has sent the event of one user. `open`
+ * begins a transaction on another connection.
+ */
+const withHook = (body: Body) => async () => {
+  receiver.received.length = 0
+  const { url, drop } = await temporaryPostgres(true)
+  const store = await openPostgres({ url, connections: 3 })
+  const others: SQL[] = []
+  // Triggers count events in a row of the slot. Each open transaction has its own slot, so it does not block
+  // the writes of the others.
+  const open = async () => {
+    const sql = new SQL({ url, max: 1 })
+    others.push(sql)
+    await sql.unsafe(`BEGIN; SET LOCAL gatehouse.slot = '${90 + others.length}'`)
+    return sql
+  }
+  try {
+    const own = await startApp({ outbound_allow: [receiver.target] }, { store })
+    await create(own, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.*'] })
+    await addUser(own, 'ada')
+    await deliverWebhooks(own.context)
+    await body(own, store, open)
+  } finally {
+    for (const sql of others) await sql.close()
+    await store.close()
+    await drop()
+  }
+}
+
+/** Adds a copy of the event about the first user and returns its `seq`. */
+const addEvent = async (sql: SQL, id: string): Promise<number> => {
+  const copy = COLUMNS.replace('id, type', `'${id}', type`)
+  const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
+  const [row] = await sql.unsafe(
+    `INSERT INTO events (${COLUMNS}) SELECT ${copy} FROM (${source}) AS one RETURNING seq::int`,
+  )
+  return row.seq
+}
+
+testOnPostgres(
+  'WHK-13 an event of a transaction that is still open is waited for',
+  withHook(async (own, store, open) => {
+    const held = await open()
+    await addEvent(held, 'evt_held')
+    await addUser(own, 'bob')
+    await deliverWebhooks(own.context)
+    await settledSeq(store)
+    expect(ids()).toHaveLength(1)
+    await held.unsafe('COMMIT')
+    await deliverWebhooks(own.context)
+    expect(ids()).toHaveLength(3)
+    expect(ids()[1]).toBe('evt_held')
+  }),
+)
+
+testOnPostgres(
+  'WHK-13 it is waited for, too, when it began after the transaction of the later event',
+  withHook(async (own, store, open) => {
+    const [first, held] = [await open(), await open()]
+    await first.unsafe('SELECT pg_current_xact_id()')
+    await held.unsafe('SAVEPOINT one')
+    const seq = await addEvent(held, 'evt_held')
+    expect(await addEvent(first, 'evt_later')).toBe(seq + 1)
+    await first.unsafe('COMMIT')
+    // No transaction with a larger id than `held` has ended, so the first snapshot has one id as `xmin` and
+    // as `xmax`.
+    for (let turn = 0; turn < 3; turn++) expect(await settledSeq(store)).toBeLessThan(seq)
+    await deliverWebhooks(own.context)
+    expect(ids()).toHaveLength(1)
+    await held.unsafe('COMMIT')
+    expect(await settledSeq(store)).toBe(seq + 1)
+    await deliverWebhooks(own.context)
+    expect(ids().slice(1)).toEqual(['evt_held', 'evt_later'])
+  }),
+)
+
+testOnPostgres(
+  'WHK-13 the id of a transaction is taken only while an event is not settled',
+  withHook(async (own, store, open) => {
+    const observer = await open()
+    const next = () => observer.unsafe('SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS id')
+    await addUser(own, 'bob')
+    await settledSeq(store)
+    const [before] = await next()
+    for (let turn = 0; turn < 3; turn++) await settledSeq(store)
+    expect((await next())[0].id).toBe(before.id)
+  }),
+)
