@@ -7,7 +7,7 @@ import { mapClaims } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { allowHttp, organizationOf, through } from './configuration.ts'
-import { redirectUri, type Upstream } from './provider.ts'
+import { isLinked, redirectUri, type Upstream } from './provider.ts'
 
 /** Login with plain OAuth 2.0: the provider's own user endpoint names the user. */
 export const oauth2: Upstream<OAuth2Provider> = {
@@ -39,6 +39,7 @@ export const oauth2: Upstream<OAuth2Provider> = {
     // mapping names a claim for `email_verified`, because OAuth 2.0 has no standard claim for this.
     const isStated = provider.attribute_mapping.email_verified !== undefined
     if (!emails_endpoint) return { ...profile, email_verified: isStated && profile.email_verified }
+    if (await isLinked(context, provider, profile)) return { ...profile, email_verified: false }
     return { ...profile, ...chooseEmail(await load(configuration, access_token, emails_endpoint)) }
   },
 }

@@ -1,17 +1,15 @@
 import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
-import { findAccount } from '#src/directory/identity-providers/account-store.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/types.ts'
 import { mapClaims, type UpstreamProfile } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
-import { isPlain } from '#src/lib/text.ts'
 import { accessTokenHash } from '#src/protocol/oidc/claims.ts'
 import { isSigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { configurationOf } from './configuration.ts'
-import { type Callback, redirectUri, type Upstream } from './provider.ts'
+import { type Callback, isLinked, redirectUri, type Upstream } from './provider.ts'
 
 type Claims = Record<string, unknown>
 
@@ -70,9 +68,10 @@ export const openid: Upstream<OidcProvider> = {
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = { ...mapClaims(provider, known, preset), auth_time }
     // The userinfo endpoint costs another call, which may fail. It is called only when the address, the name,
-    // or a mapped claim of a new user is missing. The provider's tokens have no other use and are not stored.
+    // or a mapped claim of a person who is not linked yet is missing. The provider's tokens have no other use
+    // and are not stored.
     const hasMapped = Object.values(provider.attribute_mapping).every(name => Object.hasOwn(known, name))
-    const isComplete = isWhole(profile) && (hasMapped || (await isLinked(context, provider, profile)))
+    const isComplete = (isWhole(profile) && hasMapped) || (await isLinked(context, provider, profile))
     if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return profile
     const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub)
     const merged = mapClaims(provider, { ...more, ...known }, preset)
@@ -85,13 +84,6 @@ export const openid: Upstream<OidcProvider> = {
 
 const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
   Boolean(email && (first_name || last_name))
-
-const isLinked = async (
-  { store }: Context,
-  { id: provider_id }: OidcProvider,
-  { subject }: UpstreamProfile,
-): Promise<boolean> =>
-  isPlain(subject) && (await store.read(q => findAccount(q, { provider_id, subject }))) !== undefined
 
 /**
  * Checks `at_hash`, which the library does not check:

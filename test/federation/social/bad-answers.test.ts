@@ -122,12 +122,31 @@ test('FED-27 userinfo that fails, for a missing mapped claim, refuses only a per
   await expectRefusal('bad_answer', () => go('new'), 'mapped')
 })
 
+test('userinfo that fails, for a missing name and address, refuses only a person who is not linked', async () => {
+  await addProvider(app, 'thin', { client_id: 'thin' })
+  const go = (sub: string) =>
+    goThrough(fresh(), upstream, '/oauth/social/thin', { sub, email: `thin-${sub}@example.com` })
+  upstream.twist = ({ claims }) => {
+    for (const name of ['name', 'given_name', 'family_name', 'email']) delete claims[name]
+  }
+  expect((await go('linked')).heading).toBe('Your account')
+  upstream.intercept = ({ url }) =>
+    url.endsWith('/userinfo') ? new Response('', { status: 503 }) : undefined
+  upstream.asked.length = 0
+  await app.events()
+  expect((await go('linked')).heading).toBe('Your account')
+  expect(upstream.asked).not.toContain('/userinfo')
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.login'])
+  await expectRefusal('bad_answer', () => go('new'), 'thin')
+})
+
 test('userinfo about another subject', async () => {
   upstream.twist = draft => {
     delete draft.claims.email
     draft.userinfo = { ...draft.userinfo, sub: 'somebody-else' }
   }
-  await expectRefusal('userinfo_sub', () => goThrough(fresh(), upstream, '/oauth/social/up'))
+  const go = () => goThrough(fresh(), upstream, '/oauth/social/up', { sub: 'not-linked' })
+  await expectRefusal('userinfo_sub', go)
 })
 
 describe('a provider with wrong answers', () => {

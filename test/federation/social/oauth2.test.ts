@@ -143,6 +143,17 @@ describe('GitHub', () => {
     expect(await reasons()).toEqual(['userinfo'])
   })
 
+  test('the address list is not read for a linked account', async () => {
+    answers[GITHUB_USER] = () => Response.json(octocat({ id: 4, login: 'linked' }))
+    answers[`${GITHUB_USER}/emails`] = () => emails(['linked@github.example', true, true])
+    expect((await goThrough('github')).heading).toBe('Your account')
+    answers[`${GITHUB_USER}/emails`] = () => new Response('', { status: 503 })
+    await app.events()
+    expect((await goThrough('github')).heading).toBe('Your account')
+    expect(await reasons()).toEqual(['user.login'])
+    expect(await user('linked')).toMatchObject({ email: 'linked@github.example', email_verified: false })
+  })
+
   const bad: [string, string, () => void][] = [
     [
       'the error that it answers with 200',
