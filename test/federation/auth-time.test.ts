@@ -240,6 +240,25 @@ describe('H-30 plain OAuth 2.0', () => {
   })
 })
 
+test('H-30 Google knows no prompt=login: its chooser of accounts is demanded in place of a new authentication', async () => {
+  const issuer = 'https://accounts.google.com'
+  upstream.intercept = ({ url }) =>
+    url.startsWith(issuer)
+      ? Response.json({ issuer, authorization_endpoint: `${issuer}/o/oauth2/v2/auth` })
+      : undefined
+  await addProvider(app, 'google', { preset: 'google', issuer: undefined })
+  const asked = async (more: string) => {
+    const { location } = await fresh().get(entry(more, 'app', 'google'))
+    const { host, searchParams } = new URL(location ?? BASE)
+    return [host, searchParams.get('prompt'), searchParams.get('max_age')]
+  }
+  const google = 'accounts.google.com'
+  expect(await asked('')).toEqual([google, null, null])
+  expect(await asked('&prompt=select_account')).toEqual([google, 'select_account', null])
+  for (const more of ['&prompt=login', '&max_age=3600'])
+    expect(await asked(more)).toEqual([google, 'select_account', '0'])
+})
+
 test('H-30 a new user without auth_time can enrol the factor that the organization requires', async () => {
   const { id } = await addOrganization(app, 'guarded', { settings: { mfa_required: true } })
   await addClient(app, 'guarded', { organization_id: id })

@@ -33,8 +33,8 @@ interface Preset {
   settings: Readonly<Record<string, unknown>>
   claims: ClaimNames
   /**
-   * Authorization parameters that force reauthentication at an OAuth 2.0 provider. OAuth 2.0 has no standard
-   * parameter for this.
+   * Authorization parameters that replace `prompt=login` when a new authentication is due: OAuth 2.0 has no
+   * standard parameter for this, and not every OpenID provider accepts `login`.
    */
   reauthenticate?: Readonly<Record<string, string>>
 }

@@ -20,9 +20,10 @@ type Claims = Record<string, unknown>
 export const openid: Upstream<OidcProvider> = {
   buildAuthorizationUrl: async (context, { provider, state, request, reauthenticate }) => {
     const configuration = await configurationOf(context, provider)
-    const { scopes, response_mode } = provider.settings
+    const { scopes, response_mode, preset } = provider.settings
+    const { prompt: strongest = 'login' } = findPreset(preset)?.reauthenticate ?? {}
     const prompt = reauthenticate
-      ? 'login'
+      ? strongest
       : request.prompts.includes('select_account')
         ? 'select_account'
         : undefined
