@@ -30,7 +30,10 @@ export interface Queue<M extends Message> {
   /** Maximum concurrent deliveries of this server. `at_once_each` is the maximum for one organization. */
   at_once: number
   at_once_each: number
-  /** Milliseconds that a sender has for one attempt. Afterwards another sender may claim the message. */
+  /**
+   * Milliseconds after which another sender may claim the message: longer than an attempt by `CLOCK_SKEW`,
+   * because the lease ends by the clock of the other sender.
+   */
   lease: number
   /** Returns due messages in the order of sending. Leaves out messages of the organizations in `busy`. */
   due(q: Queries, now: number, busy: OrganizationId[], limit: number): Promise<M[]>

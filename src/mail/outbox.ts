@@ -1,7 +1,7 @@
 import type { Context, Core } from '#src/context.ts'
 import { longestPause, pauseAfter, type Queue } from '#src/delivery/queue.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Allowance } from '#src/lib/token-buckets.ts'
 import { AWAITED, type MailKind } from '#src/storage/mail-kinds.ts'
@@ -140,8 +140,8 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   // sends many mails at once uses one connection and leaves the other connections to other organizations.
   at_once: 4,
   at_once_each: 1,
-  // Longer than `SEND_TIMEOUT`, because an attempt also reads and writes rows.
-  lease: 2 * ANSWER_TIMEOUT,
+  // Longer than `SEND_TIMEOUT` and `CLOCK_SKEW`, because an attempt also reads and writes rows.
+  lease: 2 * ANSWER_TIMEOUT + CLOCK_SKEW,
   longest: longestPause(PAUSES),
   due: listDueMails,
   claim: (tx, mail, until) => claimMail(tx, mail, until, mail.attempts + 1),

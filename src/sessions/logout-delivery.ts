@@ -8,7 +8,7 @@ import {
   type Stop,
   startDelivery,
 } from '#src/delivery/queue.ts'
-import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
@@ -108,7 +108,7 @@ const queue: Queue<LogoutRow> = {
   // calls at a time.
   at_once: 64,
   at_once_each: 4,
-  lease: MINUTE,
+  lease: MINUTE + CLOCK_SKEW,
   longest: longestPause(PAUSES),
   due: listDueLogouts,
   claim: claimLogout,

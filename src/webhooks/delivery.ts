@@ -41,7 +41,7 @@ const WINDOW = 1_000
 const TURN = 5 * SECOND
 /**
  * Milliseconds after which another sender may take over the turn of a webhook: longer than `TURN` plus the
- * timeout of the last attempt.
+ * timeout of the last attempt and `CLOCK_SKEW`.
  */
 const LEASE = 2 * MINUTE
 /** Milliseconds between two polls for new events. Four polls in a second cost little. */

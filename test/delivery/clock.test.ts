@@ -1,20 +1,33 @@
 /**
  * Tests messages that were postponed while the clock was fast. After the clock is set back, their delivery
- * does not wait until the postponed time.
+ * does not wait until the postponed time. Tests senders whose clocks differ, too.
  */
 import { expect, test } from 'bun:test'
 import { NEVER, startDelivery } from '#src/delivery/queue.ts'
 import type { Ranges } from '#src/delivery/store.ts'
-import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails, startMailDelivery } from '#src/links/mail-delivery.ts'
 import { enqueueMail } from '#src/mail/outbox.ts'
 import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delivery.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
-import { startApp } from '#test/support/app.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
+import { freshStore } from '#test/support/store.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
+
+/** Adds a logout and a mail to deliver. Tokens are issued when the clock of the app is `ahead` ms fast. */
+const addMessages = async (app: TestApp, ahead = 0) => {
+  const shop = await addClient(app, 'shop', { backchannel_logout_uri: 'https://logout/' })
+  const { organization_id, id: user_id } = await addUser(app, 'ada')
+  app.clock.advance(ahead)
+  await grantTokens(app, shop, { id: user_id, organization_id })
+  await app.admin('DELETE', `/users/${user_id}/sessions`)
+  await app.context.store.write(tx =>
+    enqueueMail(app.context, tx, { kind: 'password_changed', organization_id, user_id }, {}),
+  )
+}
 
 /**
  * Starts an app with three messages to deliver: a mail, a logout and an event. The app's clock is `ahead` ms
@@ -40,14 +53,7 @@ const startAhead = async (ahead: number) => {
     },
   )
   await create(app, '/webhooks', { name: 'Shop', url: 'https://webhook/', events: ['session.revoked'] })
-  const shop = await addClient(app, 'shop', { backchannel_logout_uri: 'https://logout/' })
-  const { organization_id, id: user_id } = await addUser(app, 'ada')
-  app.clock.advance(ahead)
-  await grantTokens(app, shop, { id: user_id, organization_id })
-  await app.admin('DELETE', `/users/${user_id}/sessions`)
-  await app.context.store.write(tx =>
-    enqueueMail(app.context, tx, { kind: 'password_changed', organization_id, user_id }, {}),
-  )
+  await addMessages(app, ahead)
   const setBack = () => {
     app.clock.advance(-ahead)
     isDown = false
@@ -127,4 +133,32 @@ test('DEL-08 a step back of a minute at most, or a faster clock of another copy,
     [now + MINUTE + MINUTE + 1, last],
   ])
   stop()
+})
+
+test('DEL-01 a sender whose clock is a minute faster waits for the end of an attempt', async () => {
+  const calls: string[] = []
+  const [bothBegun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const call = async (kind: string) => {
+    calls.push(kind)
+    if (calls.length === 2) bothBegun.resolve()
+    if (calls.length <= 2) await end.promise
+  }
+  const outgoing = {
+    store: await freshStore(),
+    fetch: () => call('logout').then(() => new Response(null)),
+    mail: { send: () => call('mail') },
+  }
+  const slow = await startApp({}, outgoing)
+  const fast = await startApp({}, outgoing)
+  await addMessages(slow)
+  const attempts = [deliverLogouts, deliverMails].map(deliver => deliver(slow.context))
+  await bothBegun.promise
+  // The longest attempt to call an application takes 5 seconds, the longest one to send a mail 3.5 minutes.
+  fast.clock.advance(MINUTE + 5 * SECOND)
+  expect(await deliverLogouts(fast.context)).toBe(0)
+  fast.clock.advance(3.5 * MINUTE - 5 * SECOND)
+  expect(await deliverMails(fast.context)).toBe(0)
+  end.resolve()
+  expect(await Promise.all(attempts)).toEqual([1, 1])
+  expect(calls.sort()).toEqual(['logout', 'mail'])
 })

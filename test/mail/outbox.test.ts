@@ -176,7 +176,7 @@ describe('the outbox', () => {
     void deliverMails({ ...app.context, mail: { send } })
     await begun.promise
     expect(await deliverMails(app.context)).toBe(0)
-    app.clock.advance(4 * MINUTE)
+    app.clock.advance(5 * MINUTE)
     expect(await deliverMails(app.context)).toBe(1)
     expect(mail.sent).toHaveLength(1)
   })
