@@ -68,6 +68,14 @@ describe('FED-30 a link by the address that waits for the second factor', () => 
     expect(await app.events()).toEqual([])
   })
 
+  test.each([true, false])('is made when nothing changes, verified here: %p', async email_verified => {
+    const { addPerson, arrive } = await guarded()
+    const { id, who } = await addPerson({ email_verified })
+    const { browser, step } = await arrive(who)
+    expect((await enrolTotp(app, browser, step)).page.status).toBe(200)
+    expect([(await accountsOf(id)).length, (await stored('logins', id)).length]).toEqual([1, 1])
+  })
+
   test('is not made once the account is linked to another user', async () => {
     const { addPerson, arrive } = await guarded()
     const [first, late] = [await addPerson(), await addPerson()]
