@@ -7,6 +7,7 @@ import { mount } from '#src/http/routes.ts'
 import { discoveryDocument } from '#src/protocol/oidc/discovery.ts'
 import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
+import { orLast } from '#src/storage/or-last.ts'
 
 /**
  * Seconds for which caches keep these documents. A rotation publishes the new key 15 minutes before the key
@@ -76,21 +77,19 @@ const getDiscovery = ({ config, store }: Core) => {
     host: new URL(config.internal_url).host,
     documents: each(config.internal_url),
   }
+  let last = NONE_ACCEPTED
   return ({ request }: { request: Request }): Response | Promise<Response> => {
     const known = internal && request.headers.get('host') === internal.host ? internal : shown
-    const respond = ({ registers, documents }: AcceptedClients): Response => {
+    const respond = (accepted: AcceptedClients): Response => {
+      last = accepted
+      const { registers, documents } = accepted
       const { document, headers } = known.documents[documents ? (registers ? 3 : 2) : registers ? 1 : 0]
       return answer(request, document, headers)
     }
     const accepted = acceptedClients.peek(store, '')
-    // While the database cannot be read, the document says that the server accepts neither registrations nor
-    // metadata documents. The document is still served, because the issuer and the keys are known without the
-    // database.
-    return accepted
-      ? respond(accepted)
-      : acceptedClients(store, '')
-          .catch(() => NONE_ACCEPTED)
-          .then(respond)
+    // The document is also served while the database cannot be read, because the issuer and the keys are
+    // known without the database.
+    return accepted ? respond(accepted) : orLast(acceptedClients(store, ''), last).then(respond)
   }
 }
 

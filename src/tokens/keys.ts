@@ -1,7 +1,8 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject } from 'node:crypto'
 import type { Core, OpenedToken, PublishedKeys, SigningKeys, TokenType } from '#src/context.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
-import { isStorageFailure, StorageError } from '#src/storage/errors.ts'
+import { StorageError } from '#src/storage/errors.ts'
+import { orLast } from '#src/storage/or-last.ts'
 import { type KeyRow, listKeys } from './key-store.ts'
 import { ensureKey } from './rotation.ts'
 import { signWith, verifyWith } from './signature.ts'
@@ -134,10 +135,7 @@ const openKeyRing = (base: Core) => {
    * still be able to verify tokens. PostgreSQL's copies forget the keys at each lost heartbeat.
    */
   const published = async (): Promise<PublishedKeys> => {
-    const current = await load().catch(error => {
-      if (last && isStorageFailure(error)) return last
-      throw error
-    })
+    const current = await (last ? orLast(load(), last) : load())
     return current.published
   }
   return { present, load, published, forget }

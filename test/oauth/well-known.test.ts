@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { unavailable } from '#src/storage/errors.ts'
 import { startApp } from '#test/support/app.ts'
 import { addClient, addUser } from '#test/support/people.ts'
+import { freshStore } from '#test/support/store.ts'
 import { bearer, get, grantTokens, post, redeem, secretOf } from '#test/support/tokens.ts'
 
 const app = await startApp()
@@ -64,6 +66,35 @@ describe('caching', () => {
         expect(again.headers.get('etag')).toBe(etag)
       }
       expect((await app.call(path, { headers: { 'if-none-match': '"x"' } })).status).toBe(200)
+    })
+})
+
+describe('a database that', () => {
+  const lost = Object.assign(new Error('lost'), { code: 'ERR_POSTGRES_CONNECTION_CLOSED' })
+  const outages = {
+    'cannot be read': () => Promise.reject(unavailable(lost)),
+    'does not answer': () => new Promise<never>(() => {}),
+  }
+  for (const [name, outage] of Object.entries(outages))
+    test(`${name} leaves the documents as they were, also when the caches are dropped`, async () => {
+      const store = await freshStore()
+      let isDown = false
+      const read: typeof store.read = work => (isDown ? outage() : store.read(work))
+      const own = await startApp({}, { store: { ...store, read } })
+      const settings = { client_registration: 'open', client_metadata_documents: 'any' }
+      await own.admin('PUT', '/organizations/org_default', { settings })
+      const all = () =>
+        Promise.all([...paths, keySet].map(async path => [path, await (await own.call(path)).json()]))
+      const before = await all()
+      expect(before[0]?.[1].registration_endpoint).toBeString()
+      isDown = true
+      await store.write(async tx => {
+        for (const topic of ['organizations', 'keys'] as const) tx.changed(topic)
+      })
+      expect(await all()).toEqual(before)
+      isDown = false
+      await own.admin('PUT', '/organizations/org_default', { settings: { client_registration: null } })
+      expect((await all())[0]?.[1].registration_endpoint).toBeUndefined()
     })
 })
 
