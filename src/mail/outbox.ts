@@ -140,7 +140,7 @@ export const mailQueue = (deliver: (context: Context, mail: MailRow) => Promise<
   // sends many mails at once uses one connection and leaves the other connections to other organizations.
   at_once: 4,
   at_once_each: 1,
-  // Longer than `SEND_TIMEOUT` and `CLOCK_SKEW`, because an attempt also reads and writes rows.
+  // Longer than `SEND_TIMEOUT` plus `CLOCK_SKEW`, because an attempt also reads and writes rows.
   lease: 2 * ANSWER_TIMEOUT + CLOCK_SKEW,
   longest: longestPause(PAUSES),
   due: listDueMails,
