@@ -6,6 +6,7 @@ import { isIP } from '#src/lib/ip.ts'
 import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
+import { readGiven } from '#src/testing/seeded-core.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import type { HeldInput } from './held-input.ts'
 
@@ -106,12 +107,12 @@ export const startWith = async (
 const seedOf = async (options: DevOptions): Promise<ReadSeed | undefined> => {
   const seed_file = seedFileOf(options)
   if (seed_file === undefined) return undefined
-  const [{ readSeedFile }, { parseSeed, requireSound }] = await Promise.all([
+  const [{ readSeedFile }, { parseSeed }] = await Promise.all([
     import('./seed-file.ts'),
     import('#src/seed/read.ts'),
   ])
   const text = await options.input?.seed
-  return requireSound(text === undefined ? readSeedFile(seed_file) : parseSeed(text, seed_file, process.env))
+  return readGiven(text === undefined ? readSeedFile(seed_file) : parseSeed(text, seed_file, process.env))
 }
 
 const seedFileOf = (options: DevOptions): string | undefined =>
@@ -127,7 +128,7 @@ const requireClient = (seed: ReadSeed | undefined, wanted: string): void => {
   const clients = seed?.entries.clients.map(({ value }) => value) ?? defaultSeed.clients
   const ids = clients.map(({ client_id }) => client_id)
   if (!ids.includes(wanted))
-    throw new ConfigError(`--client: there is no client ${wanted}. Clients: ${ids.join(', ') || 'none'}.`)
+    throw new ConfigError(`--client: there is no client ${wanted}. Clients: ${ids.join(', ')}.`)
 }
 
 const addressOf = (option: string, text: string | undefined): string | undefined => {

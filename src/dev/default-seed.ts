@@ -31,6 +31,19 @@ const browser = {
   consent_required: false,
 }
 
+/** The confidential client of the default seed, and of each seed without clients. */
+export const SERVICE = {
+  ...browser,
+  organization: 'default',
+  client_id: 'dev-service',
+  name: 'Service',
+  type: 'confidential',
+  client_secret: DEV_SECRET,
+  grant_types: ['client_credentials', 'authorization_code', 'refresh_token'],
+  scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
+  capabilities: ['token_introspection'],
+} satisfies NonNullable<SeedInput['clients']>[number]
+
 /**
  * Seed of `gatehouse dev`: users to sign in, clients to call an API, and an administrator. After a change,
  * run `bun run seed:generate`, which writes the rows of the prepared database (seed-image.ts).
@@ -71,17 +84,7 @@ export const defaultSeed = {
       grant_types: ['authorization_code', 'refresh_token'],
       scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
     },
-    {
-      ...browser,
-      organization: 'default',
-      client_id: 'dev-service',
-      name: 'Service',
-      type: 'confidential',
-      client_secret: DEV_SECRET,
-      grant_types: ['client_credentials', 'authorization_code', 'refresh_token'],
-      scopes: ['openid', 'profile', 'email', 'admin', 'read', 'write'],
-      capabilities: ['token_introspection'],
-    },
+    SERVICE,
   ],
 } satisfies SeedInput
 

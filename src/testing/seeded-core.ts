@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Config } from '#src/config.ts'
 import type { Outbound } from '#src/context.ts'
 import { devClock } from '#src/dev/clock.ts'
-import { defaultSeed } from '#src/dev/default-seed.ts'
+import { defaultSeed, SERVICE } from '#src/dev/default-seed.ts'
 import { CONTROL_HEADER } from '#src/dev/host-check.ts'
 import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { lateOutbound } from '#src/http/late-outbound.ts'
@@ -55,13 +55,16 @@ export const openSeeded = async (
 }
 
 /**
- * Checks a seed and returns it. A `SeedInput` is parsed first.
+ * Checks a seed and returns it. A `SeedInput` is parsed first. A seed without clients gets `dev-service`, so
+ * that the client to which tokens are minted, and whose id and secret `exec` passes on, exists.
  *
  * @throws SeedError for an invalid seed
  */
 export const readGiven = async (seed: SeedInput | ReadSeed): Promise<ReadSeed> => {
   const { readSeed, requireSound } = await import('#src/seed/read.ts')
-  return requireSound('entries' in seed ? seed : readSeed(seed))
+  const read = requireSound('entries' in seed ? seed : readSeed(seed))
+  if (read.entries.clients.length > 0) return read
+  return { ...read, entries: { ...read.entries, clients: readSeed({ clients: [SERVICE] }).entries.clients } }
 }
 
 /**

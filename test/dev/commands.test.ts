@@ -238,6 +238,19 @@ describe('dev 3: gatehouse exec', () => {
     expect((await run('--', 'no-such-command')).stderr).toContain('no-such-command: there is no such command')
   })
 
+  test('a seed without clients gets dev-service, whose secret works', async () => {
+    const seed = await file('users.yaml', { users: [{ username: 'zoe', email: 'zoe@example.com' }] })
+    const token =
+      'curl -s -u $SERVICE_CLIENT_ID:$SERVICE_CLIENT_SECRET -d grant_type=client_credentials $SERVICE_URL/oauth/token'
+    const users = 'curl -s -H "Authorization: Bearer $SERVICE_DEV_TOKEN" $SERVICE_URL/dev/users'
+    for (const client of [[], ['--client', 'dev-service']]) {
+      const command = ['exec', '--seed', seed, ...client, '--', 'sh', '-c', `${token}; echo; ${users}`]
+      const [issued = '', listed = ''] = (await gatehouse(command)).stdout.split('\n')
+      expect(claimsOf(JSON.parse(issued).access_token).sub).toBe('dev-service')
+      expect(JSON.parse(listed).data.map(({ username }: Json) => username)).toEqual(['zoe'])
+    }
+  })
+
   test('a public client has no secret, not even one of the shell', async () => {
     const command = ['exec', '--client', 'dev-web', '--', 'sh', '-c', 'env | grep ^SERVICE_CLIENT']
     const { stdout } = await gatehouse(command, { SERVICE_CLIENT_SECRET: 'production-secret' })
