@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Config } from '#src/config.ts'
+import { type Config, ConfigError } from '#src/config.ts'
 import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
 import { hasDatabase } from './last-start.ts'
 
@@ -17,13 +17,20 @@ export const isRunning = ({ pid }: DevFile): boolean => {
 /**
  * Returns the development server whose data a command reads. If `--data-dir` is given, or the database of the
  * settings exists, this is the development server of the data directory. Otherwise it is the running server
- * that was started last ({@link latestRunning}). Returns undefined when the data directory has a production
- * instance, or when no development server is found.
+ * that was started last ({@link latestRunning}). Returns undefined when the data directory is not that of a
+ * development server.
  *
  * @param isNamed true when `--data-dir` names the directory
+ * @throws ConfigError when no directory is named, and there is neither an instance nor a running server
  */
-export const developmentServer = (config: Config, isNamed: boolean): DevFile | undefined =>
-  isNamed || hasDatabase(config) ? readDevFile(config.data_dir) : latestRunning()
+export const developmentServer = (config: Config, isNamed: boolean): DevFile | undefined => {
+  if (isNamed || hasDatabase(config)) return readDevFile(config.data_dir)
+  const running = latestRunning()
+  if (running) return running
+  throw new ConfigError(
+    `${config.data_dir}: no instance is found here, and no development server is running on a temporary directory. Start \`gatehouse dev\`, or name the directory of the server with --data-dir.`,
+  )
+}
 
 /** Returns the settings that open the database of a development server, which is always SQLite. */
 export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Config => ({

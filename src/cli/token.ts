@@ -2,7 +2,7 @@ import { ConfigError } from '#src/config.ts'
 import { controlsOf } from '#src/testing/controls.ts'
 import type { MintOptions } from '#src/testing/types.ts'
 import { developmentServer, isRunning, latestRunning } from './development-server.ts'
-import { hasDatabase, loadServerConfig } from './last-start.ts'
+import { loadServerConfig } from './last-start.ts'
 import type { PrintedToken } from './offline-token.ts'
 import { print } from './print.ts'
 import { mintInputOf, type TokenOptions } from './token-options.ts'
@@ -34,8 +34,6 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const file = developmentServer(config, options.dataDir !== undefined)
   if (file && isRunning(file))
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
-  if (!file && options.dataDir === undefined && !hasDatabase(config))
-    throw new ConfigError('no development server is running: start `gatehouse dev`, or set --data-dir.')
   // The token is for the instance in the current folder. If a development server runs on a temporary data
   // directory, that server would refuse this token. A message therefore says how to get a token for that
   // server.

@@ -96,7 +96,7 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   ],
   [['exec', '--data-dir', 'd', '--client', 'nobody', '--', 'true'], /--client: there is no client nobody/],
   [['exec', '--data-dir', 'd', '--', 'no-such-program'], /no-such-program: there is no such command/],
-  [['token', '--user', 'ada'], /no development server is running/],
+  [['token', '--user', 'ada'], /is running on a temporary directory\. .* with --data-dir/],
   [['token', '--output', 'xml'], /--output: /],
   [['token', '--data-dir', 'd', '--user', 'ada'], /no instance here/],
   [['plan', 'missing.yaml'], /missing\.yaml: cannot be read/],
@@ -123,7 +123,10 @@ const refused: [args: string[], text: RegExp, env?: Env][] = [
   [['migrate-to', 'postgres://me@127.0.0.1:1/none'], /no instance here/],
   [['check'], /no instance here/],
   [['events', 'export'], /no instance here/],
-  [['webhooks', 'listen', '--forward', 'http://localhost:1/'], /no instance here/],
+  [
+    ['webhooks', 'listen', '--forward', 'http://localhost:1/'],
+    /is running on a temporary directory\. .* with --data-dir/,
+  ],
   [['webhooks', 'listen', '--forward', 'x'], /--forward: /],
   [
     ['webhooks', 'listen', '--forward', 'http://localhost:1/', '--events', 'user.*', 'user.login.failed'],
