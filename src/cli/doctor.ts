@@ -13,7 +13,7 @@ import {
   warn,
 } from '#src/operations/health.ts'
 import { openExisting } from './instance.ts'
-import { hasDatabase, loadServerConfig, readLastStart } from './last-start.ts'
+import { hasDatabase, loadServerConfig, readLastStart, setNames } from './last-start.ts'
 import { print } from './print.ts'
 
 /**
@@ -93,6 +93,15 @@ const needInstance: Record<string, string> = {
 }
 
 /**
+ * Settings on which a check depends. The check is skipped when the server that was started last has one of
+ * them and this command does not, because the finding would be about other settings.
+ */
+const needSettings: Record<string, string[]> = {
+  scheme: ['host', 'tls_cert', 'trusted_proxies'],
+  mail: ['smtp_url', 'mail_from'],
+}
+
+/**
  * Checks what a running server depends on, and prints a line for each check.
  *
  * @throws Error when a check fails
@@ -109,12 +118,17 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
       return use(store).finally(() => store.close())
     },
   }
+  const own = setNames(config)
+  const lacking = (readLastStart(config.data_dir)?.settings ?? []).filter(name => !own.includes(name))
   let failed = 0
   for (const [name, check] of Object.entries({ version, ...checks, address, loop })) {
     const subject = isMade ? undefined : needInstance[name]
+    const missing = lacking.filter(setting => needSettings[name]?.includes(setting))
     const { state, text } = subject
       ? skip(`${subject}: create an instance with \`gatehouse serve\` for this check`)
-      : await runCheck(check, checked)
+      : missing.length > 0
+        ? skip(`give this command the server's ${missing.join(' and ')} for this check`)
+        : await runCheck(check, checked)
     if (state === 'fail') failed++
     print(`${state.padEnd(4)}  ${name.padEnd(8)}  ${text}`)
   }

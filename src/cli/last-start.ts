@@ -2,6 +2,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
+import { isLocalHost } from '#src/operations/metrics.ts'
 import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
 /** The server that was started last on a data directory. */
@@ -12,6 +13,8 @@ interface LastStart {
   local_url: string
   /** Version, commit and runtime of the server (`VERSION_LINE`); missing in files of older versions. */
   version?: string | undefined
+  /** Settings of the server on which findings of `doctor` depend; missing in files of older versions. */
+  settings?: string[] | undefined
 }
 
 const fileOf = (data_dir: string): string => join(data_dir, SERVER_FILE)
@@ -21,13 +24,26 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
   return `${tls_cert ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
+/** Returns the names of the settings of TLS and mail that are set, and `host` if it is not loopback. */
+export const setNames = (config: Config): string[] => [
+  ...(['tls_cert', 'trusted_proxies', 'smtp_url', 'mail_from'] as const).filter(
+    name => String(config[name] ?? '') !== '',
+  ),
+  ...(isLocalHost(config.host) ? [] : ['host']),
+]
+
 /**
  * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts even if it cannot write to
  * the data directory. In that case the addresses are not stored.
  */
 export const rememberStart = (config: Config, port: number, version = VERSION_LINE): void => {
   const file = fileOf(config.data_dir)
-  const started: LastStart = { url: config.url, local_url: localUrl(config, port), version }
+  const started: LastStart = {
+    url: config.url,
+    local_url: localUrl(config, port),
+    version,
+    settings: setNames(config),
+  }
   try {
     writeFileSync(`${file}.new`, `${JSON.stringify(started, null, 2)}\n`, { mode: 0o600 })
     renameSync(`${file}.new`, file)
@@ -37,8 +53,8 @@ export const rememberStart = (config: Config, port: number, version = VERSION_LI
 /** Returns the data that {@link rememberStart} has stored. Returns undefined when nothing is stored. */
 export const readLastStart = (data_dir: string): LastStart | undefined => {
   try {
-    const { url, local_url, version } = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
-    return typeof url === 'string' && typeof local_url === 'string' ? { url, local_url, version } : undefined
+    const started: LastStart = JSON.parse(readFileSync(fileOf(data_dir), 'utf8'))
+    return typeof started.url === 'string' && typeof started.local_url === 'string' ? started : undefined
   } catch {
     return undefined
   }

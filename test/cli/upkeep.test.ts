@@ -270,6 +270,28 @@ describe('doctor and config check', () => {
     expect(stderr).toContain('2 checks failed')
   })
 
+  test('RUN-38 without the settings of the server, the findings about TLS, proxy and mail are left out', async () => {
+    const data_dir = mkdtempSync(join(folder, 'data-'))
+    const proxy = { GATEHOUSE_URL: 'https://id.example.com', GATEHOUSE_TRUSTED_PROXIES: '127.0.0.1' }
+    const mail = { GATEHOUSE_SMTP_URL: 'smtp://127.0.0.1:1', GATEHOUSE_MAIL_FROM: 'id@example.com' }
+    const env = { GATEHOUSE_HOST: '127.0.0.1', ...proxy, ...mail }
+    await stop(await serveExecutable(env, data_dir))
+    const found = async (given: Record<string, string>) => {
+      const { stdout } = await gatehouse(['doctor'], { GATEHOUSE_DATA_DIR: data_dir, ...given })
+      return ['scheme', 'mail'].map(name => new RegExp(`^(\\w+) +${name} +(.*)$`, 'm').exec(stdout)?.slice(1))
+    }
+    const [scheme, refused] = await found(env)
+    expect([scheme, refused?.[0]]).toEqual([['ok', 'a trusted proxy terminates TLS'], 'fail'])
+    expect(await found({})).toEqual([
+      ['skip', "give this command the server's trusted_proxies for this check"],
+      ['skip', "give this command the server's smtp_url and mail_from for this check"],
+    ])
+    expect(await found({ ...proxy, GATEHOUSE_SMTP_URL: mail.GATEHOUSE_SMTP_URL })).toEqual([
+      ['warn', expect.stringContaining('set host to 127.0.0.1')],
+      ['skip', "give this command the server's mail_from for this check"],
+    ])
+  })
+
   test('a certificate that this machine does not trust is named, and not a server that does not run', async () => {
     const started = await start({ tls: true })
     try {
