@@ -1,4 +1,5 @@
 import { hostActor } from '#src/audit/record.ts'
+import { ConfigError } from '#src/config.ts'
 import { serverActor } from '#src/directory/access.ts'
 import { inviteUser } from '#src/directory/invitations/service.ts'
 import { CreateUser } from '#src/directory/users/schema.ts'
@@ -23,6 +24,10 @@ interface Options extends UserOptions {
  */
 export const userCreate = (username: string, options: Options): Promise<void> =>
   withInstance(options, async context => {
+    if (options.invite && !context.mail)
+      throw new ConfigError(
+        '--invite: set smtp_url and mail_from for this command too, as they are set for the server.',
+      )
     const { id: organization_id } = await organizationNamed(context, options.organization)
     const given = {
       username,

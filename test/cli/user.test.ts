@@ -57,6 +57,31 @@ test('refusals are one line that names the field', async () => {
   }
 }, 60_000)
 
+test('--invite needs the mail settings on the command, and then mails an invitation', async () => {
+  const args = ['create', 'carl', '--email', 'carl@example.com', '--invite']
+  expect(await user(args)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr:
+      'gatehouse: --invite: set smtp_url and mail_from for this command too, as they are set for the server.\n',
+  })
+  expect(await find('carl')).toBeUndefined()
+  const mail = { GATEHOUSE_SMTP_URL: 'smtp://127.0.0.1:1', GATEHOUSE_MAIL_FROM: 'id@example.com' }
+  const { code, stdout, stderr } = await gatehouse(['user', ...args], { ...env, ...mail })
+  const { id } = await find('carl')
+  expect([code, stdout, stderr]).toEqual([0, `${id}\n`, ''])
+  const [invitation, ...others] = (await server.admin('GET', '/invitations')).body.data
+  expect(others).toEqual([])
+  expect(invitation).toMatchObject({ email: 'carl@example.com', delivery: 'mail', status: 'pending' })
+  const events = (await server.admin('GET', '/events?limit=2')).body.data
+  expect(events.map(({ type, target_id }: { type: string; target_id: string }) => [type, target_id])).toEqual(
+    [
+      ['invitation.created', invitation.id],
+      ['user.created', id],
+    ],
+  )
+}, 30_000)
+
 test('a link is recorded, and refused for a disabled user', async () => {
   const { id } = await find('ada')
   expect((await user(['link', 'ada'])).code).toBe(0)
