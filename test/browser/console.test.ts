@@ -88,10 +88,10 @@ testInChromium(
     await page.locator('.code', { hasText: command }).getByRole('button', { name: 'Copy' }).click()
     expect(await copied()).toBe(command)
     await page
-      .locator('.value', { hasText: 'npm install openid-client' })
+      .locator('.value', { hasText: 'npm install --prefix . openid-client' })
       .getByRole('button', { name: 'Copy' })
       .click()
-    expect(await copied()).toBe('npm install openid-client')
+    expect(await copied()).toBe('npm install --prefix . openid-client')
     await page.getByText('app.mjs below uses login.mjs').waitFor()
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')

@@ -269,7 +269,7 @@ test('the file in the guide is valid', async () => {
   const page = await Bun.file('templates/guide/seed.md').text()
   const [, text = ''] = /```yaml\n(organizations:[\s\S]*?)```/.exec(page) ?? []
   const app = await startApp()
-  const seed = parseSeed(text, 'seed.yaml', { ORDERS_SECRET: 'a-secret' })
+  const seed = parseSeed(text, 'seed.yaml', { STOCK_SECRET: 'a-secret' })
   expect(await applySeed(app.context, seed)).toHaveLength(5)
 })
 

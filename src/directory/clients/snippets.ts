@@ -75,7 +75,7 @@ const quoted = (text = ''): string => `'${text.replaceAll('\\', '\\\\').replaceA
 
 const web = (application: Application): Snippet => ({
   title:
-    'login.mjs for openid-client 6 on Node, Bun and Deno. Save it in a folder of its own and run\n`npm install openid-client` there. login.mjs reads CLIENT_SECRET from the environment. The server that\nuses login.mjs is in `gatehouse guide connect`. This is login.mjs:',
+    'login.mjs for openid-client 6 on Node, Bun and Deno. Save it in a folder of its own and run\n`npm install --prefix . openid-client` there. login.mjs reads CLIENT_SECRET from the environment. The\nserver that uses login.mjs is in `gatehouse guide connect`. This is login.mjs:',
   language: 'js',
   code: `import * as client from 'openid-client'
 

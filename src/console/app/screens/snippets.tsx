@@ -29,7 +29,7 @@ const PLACEHOLDER = 'YOUR_SECRET'
  * Part of the title of login.mjs. It says where to find app.mjs, the server program that uses login.mjs. When
  * this card shows app.mjs too, {@link BELOW} replaces this part.
  */
-const ELSEWHERE = /The server that\s+uses login\.mjs is in/
+const ELSEWHERE = /The\s+server that uses login\.mjs is in/
 const BELOW = 'app.mjs below uses login.mjs; both are in'
 
 /**
