@@ -111,7 +111,7 @@ testInChromium(
     for (const [screen, operation, opener, fields] of forms) {
       const isOne = screen.endsWith('/')
       const path = isOne
-        ? paths.find(each => each.startsWith(`/${screen}`) && !each.endsWith('/new'))
+        ? paths.find(each => each.startsWith(`/${screen}`) && !/\/\+?new$/.test(each))
         : `/${screen}`
       await at.walk((path ?? '').slice(1))
       if (opener) await button(opener).click()

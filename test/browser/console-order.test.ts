@@ -105,7 +105,7 @@ testInChromium(
     await enterConsole(at.page, url)
     const kinds = ['users', 'clients', 'apis', 'roles', 'groups', 'identity-providers', 'webhooks']
     const screens = [
-      ...paths.filter(path => kinds.some(kind => path.startsWith(`/${kind}/`)) && !path.endsWith('/new')),
+      ...paths.filter(path => kinds.some(kind => path.startsWith(`/${kind}/`)) && !/\/\+?new$/.test(path)),
       '/organizations/acme',
     ]
     expect(screens).toHaveLength(kinds.length + 1)

@@ -114,7 +114,7 @@ testInChromium(
     await enterConsole(at.page, url)
     const kinds = ['clients', 'apis', 'roles', 'groups', 'identity-providers', 'webhooks', 'invitations']
     for (const kind of kinds) {
-      const path = paths.find(path => path.startsWith(`/${kind}/`) && !path.endsWith('/new')) ?? ''
+      const path = paths.find(path => path.startsWith(`/${kind}/`) && !/\/\+?new$/.test(path)) ?? ''
       await at.walk(path.slice(1))
       await at.page.locator('.actions').getByRole('link', { name: 'Events', exact: true }).click()
       await at.heading('Audit log')

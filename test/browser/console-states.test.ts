@@ -12,7 +12,7 @@ const at = inConsole({}, { reducedMotion: 'reduce' })
 /** Fills the instance. Returns the paths of the screens that read data, with the overview last. */
 const reading = async (): Promise<string[]> => {
   const [first = '', ...paths] = await fillConsole(at.served.app)
-  return [...paths.filter(path => !/^\/(users\/new|clients\/new|guide.*)$/.test(path)), first]
+  return [...paths.filter(path => !/^\/(users\/new|clients\/\+new|guide.*)$/.test(path)), first]
 }
 
 testInChromium(

@@ -97,7 +97,7 @@ testOnPostgres(
     const before = await ask(url, APPLIED)
     expect(await run('apply', seed)).toMatchObject({
       code: 78,
-      stderr: expect.stringMatching(/: has an older version\. Start the server to upgrade it\.\n$/),
+      stderr: expect.stringMatching(/ has an older version\. Start the server to upgrade it\.\n$/),
     })
     expect(await run('restore', backup, '--force')).toMatchObject({
       code: 75,

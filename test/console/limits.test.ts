@@ -15,7 +15,7 @@ beforeEach(async () => {
   await addClient(app, 'shop')
   for (const path of await fillConsole(app)) {
     const kind = /^\/[a-z-]+(?=\/)/.exec(path)?.[0]
-    if (kind && !path.endsWith('/new')) objects[`${kind}/*`] = path
+    if (kind && !/\/\+?new$/.test(path)) objects[`${kind}/*`] = path
   }
   const { stdout } = Bun.spawnSync([process.execPath, 'src/console/field-limits.ts'])
   limits = JSON.parse(stdout.toString())

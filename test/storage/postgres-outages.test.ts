@@ -69,7 +69,7 @@ const refusals = () => {
   test('the database is empty, for commands that create none', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(url, { migrate: false })).toMatch(
-      /: has no instance\. Start the server to create it\.$/,
+      / has no instance\. Start the server to create it\.$/,
     )
     expect(await ask(url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toHaveLength(0)
     await drop()
