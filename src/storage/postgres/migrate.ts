@@ -40,8 +40,8 @@ export const migratePostgres = async (
   if (!apply)
     throw new NotMigrated(
       isEmpty
-        ? `${where}: has no instance. Start the server to create it.`
-        : `${where}: has an older version. Start the server to upgrade it.`,
+        ? `${where} has no instance. Start the server to create it.`
+        : `${where} has an older version. Start the server to upgrade it.`,
       isEmpty,
     )
   if (!isEmpty)
