@@ -189,7 +189,7 @@ export const RotateWebhookSecret = z
     overlap: integer(0, (7 * DAY) / SECOND)
       .default(DAY / SECOND)
       .describe(
-        'Seconds for which the last secret also signs. A secret that was replaced before it no longer signs.',
+        'Seconds for which the replaced secret also signs. A secret that was replaced earlier stops at once.',
       ),
   })
   .meta({ id: 'RotateWebhookSecret', description: 'The rotation of a secret.', example: { overlap: 3600 } })
