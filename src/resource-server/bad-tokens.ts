@@ -72,7 +72,7 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
   'id-token': ({ header, claims: { scope, jti, client_id, ...claims }, sign }) =>
     sign({ ...header, typ: 'JWT' }, { ...claims, nonce: 'n', at_hash: 'h', auth_time: claims.iat }),
   'missing-claim': ({ header, claims: { exp, ...claims }, sign }) => sign(header, claims),
-  /** Changes `jti` too, because the valid token may have the role `admin` alone. */
+  /** Changes `jti` too, because the roles of the valid token may be exactly `admin`. */
   tampered: async ({ header, claims, sign }) => {
     const [head, , signature] = (await sign(header, claims)).split('.')
     return `${head}.${encode({ ...claims, roles: ['admin'], jti: crypto.randomUUID() })}.${signature}`

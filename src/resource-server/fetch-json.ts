@@ -10,7 +10,7 @@ export const cancelsAtEnd = () => 'WebSocketPair' in globalThis || 'EdgeRuntime'
 
 /** Maximum size of an answer in bytes. A key set has a few KiB. */
 const MAX_BYTES = 1024 * 1024
-/** Maximum length of a form with a token, in characters. It is twice the maximum length of a token. */
+/** Maximum length of a form with a token, in characters. A token has at most 15,360 characters (jws.ts). */
 export const MAX_FORM = 16_384
 
 /**

@@ -58,8 +58,8 @@ const UNKNOWN_KIDS = { for: 10_000, count: 1_000, length: 256 }
 type Failure = { reason: string; cause: unknown; transient: boolean; retryAt: number; wait: number }
 
 /**
- * Returns the milliseconds until the next attempt. A longer pause than the maximum is from before the clock
- * was set back.
+ * Returns the milliseconds until the next attempt. A pause that is longer than the maximum is over: the clock
+ * was set back after the pause began.
  */
 function pauseAfter(failure: Failure | undefined, now: number): number {
   const wait = (failure?.retryAt ?? 0) - now
@@ -96,7 +96,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** True while a request is in flight, unless it has outlasted its timeout: the worker was suspended. */
+  /** True while a request is in flight. After its timeout it no longer counts: the worker was suspended. */
   const isRefreshing = () => pending !== undefined && Math.abs(now() - pending.startedAt) <= timeout
   const running = () => (isRefreshing() && !cancels ? pending?.done : undefined)
 

@@ -152,7 +152,7 @@ export const services: Case[] = [
     },
   },
   {
-    name: 'service client: where calls end with their request, none awaits the renewal of another request',
+    name: 'service client: a runtime that ends calls with their request: a call awaits only its own renewal',
     run: world =>
       inWorkers(async () => {
         const { clock, issuer } = world

@@ -272,7 +272,7 @@ export const keySets: Case[] = [
     },
   },
   {
-    name: 'where calls end with their request, a refresh is awaited, and no request awaits the call of another one',
+    name: 'a runtime that ends calls with their request: a request awaits only its own refresh',
     run: ({ clock, issuer, route, verifier }) =>
       inWorkers(async () => {
         const ask = await route({ verifier: verifier() })
