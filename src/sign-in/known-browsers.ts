@@ -16,9 +16,9 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 const KEPT = 400 * DAY
 
 /**
- * Sends a notice when a user who has signed in before signs in with a new browser. The first login of a user
- * causes no notice. `user` is read before this login. Returns the Set-Cookie lines that make the browser
- * known.
+ * Sends a notice when a user who has signed in before signs in with a browser that is not known. The first
+ * login of a user causes no notice. `user` is read before this login. Returns the Set-Cookie lines that make
+ * the browser known.
  */
 export const recognizeDevice = async (
   context: Context,
@@ -36,7 +36,7 @@ export const recognizeDevice = async (
 }
 
 /**
- * True when the user has signed in with this browser before. The same statement runs for an unknown user
+ * True when this browser is known for the user. The same statement runs for an unknown user
  * (`''`), so that the response time does not reveal whether the user exists.
  */
 export const isKnownDevice = async (
@@ -45,7 +45,7 @@ export const isKnownDevice = async (
   { device_hash }: Pick<ClientInfo, 'device_hash'>,
 ): Promise<boolean> => device_hash !== undefined && findDevice(q, { user_id, device_hash })
 
-/** True when a user of the organization has signed in with the browser. */
+/** True when the browser is known for a user of the organization. */
 export const isKnownIn = async (
   q: Queries,
   organization_id: OrganizationId,
@@ -70,7 +70,7 @@ export const chargeBrowser = async (context: Core, client_info: ClientInfo, work
 }
 
 /**
- * Charges work to a browser in which a user of the organization has signed in. `refusal` is the error that
+ * Charges work to a browser that is known for a user of the organization. `refusal` is the error that
  * `charge` threw for the network or the organization.
  *
  * @throws `refusal` for any other browser, and when `refusal` is not a 429 `rate_limited`; AppError 429

@@ -67,8 +67,8 @@ export interface Budgets {
   name: Budget[]
   user: Budget[]
   /**
-   * True when the user has signed in with this browser before. Failures in other browsers then do not delay
-   * the attempt, even if these browsers are in the same network.
+   * True when this browser is known for the user. Failures in other browsers then do not delay the attempt,
+   * even if these browsers are in the same network.
    */
   is_known: boolean
 }

@@ -37,7 +37,7 @@ const deviceOfOrganization = prepared((q, { devices, users }) =>
     .limit(1),
 )
 
-/** True when a user of the organization has signed in with the browser. */
+/** True when a user of the organization has a stored browser with this device cookie. */
 export const isDeviceOf = async (
   q: Queries,
   key: { device_hash: SecretHash; organization_id: OrganizationId },

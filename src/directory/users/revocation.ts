@@ -34,10 +34,10 @@ export const revokePendingLinks = async (tx: Transaction, user_id: UserId): Prom
 
 /**
  * Revokes the user's sessions with `revokeSessions`, at most `limit` of them. Ends the user's logins and
- * pending links. The login `except_login_id` and its sessions continue. Forgets the known browsers, because
- * one that belongs to a thief would be free of the limits on wrong passwords. The browser in which the user
- * makes the change stays known. A user outside the given `organization_id` loses only the sessions and logins
- * in it. Returns the number of ended sessions, and the kinds of other things that ended, such as `logins`.
+ * pending links. The login `except_login_id` and its sessions continue. Forgets the known browsers, because a
+ * thief's known browser would keep its own budget of wrong passwords. The browser in which the user makes the
+ * change stays known. A user outside the given `organization_id` loses only the sessions and logins in it.
+ * Returns the number of ended sessions, and the kinds of other things that ended, such as `logins`.
  */
 export const revokeUser = async (
   context: Core,
