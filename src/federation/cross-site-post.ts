@@ -10,8 +10,8 @@ import { boundHandle } from './upstream-request.ts'
 
 /**
  * Minimum charge for a POST to network and organization, in KiB. A network can thus send about as many POSTs
- * as it has other writes. The budgets that all networks share limit stored bytes, so they are charged with
- * the size only: small answers of a few networks would use up a larger charge.
+ * as it has other writes. The budgets that all networks share are charged with the size only, because they
+ * limit stored bytes. With a minimum charge, small POSTs of a few networks would use these budgets up.
  */
 const MIN_UNITS = 16
 

@@ -197,7 +197,7 @@ describe('FED-20 a login that waits for the second factor', () => {
     const temporary = { password: PASSWORD, temporary: true }
     await app.admin('POST', `/users/${user_id}/reset-password`, temporary)
     const browser = fresh()
-    // A temporary password is replaced only after an authentication of the last minutes.
+    // A temporary password is replaced only after an authentication within the last minutes.
     const again = linkWith(await goThrough(browser, upstream, at, who), '/oauth/social/')
     const choice = await goThrough(browser, upstream, again, who)
     expect(choice.heading).toBe('Choose a new password')

@@ -129,7 +129,7 @@ describe('an invited person who comes by a provider', () => {
     expect((await app.admin('GET', `/invitations/${invitation.id}`)).body.status).toBe('accepted')
   })
 
-  test('PEO-30 two invitations of users that come back with one account use up only one', async () => {
+  test('PEO-30 one account that answers two invitations at once uses up only one', async () => {
     const trips = []
     for (const number of [1, 2]) {
       const username = `shared-${number}`

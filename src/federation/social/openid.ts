@@ -68,9 +68,9 @@ export const openid: Upstream<OidcProvider> = {
     const preset = findPreset(provider.settings.preset)?.claims
     const known: Claims = { ...namesOf(provider, callback), ...claims }
     const profile = { ...mapClaims(provider, known, preset), auth_time }
-    // The userinfo endpoint costs another call, which may fail. It is called only when the address, the name,
-    // or a mapped claim of a person who is not linked yet is missing. The provider's tokens have no other use
-    // and are not stored.
+    // The userinfo endpoint costs another call, which may fail. It is called only for a person who is not
+    // linked yet, when the address, the name or a mapped claim is missing. The provider's tokens have no
+    // other use and are not stored.
     const hasMapped = Object.values(provider.attribute_mapping).every(name => Object.hasOwn(known, name))
     const isComplete = (isWhole(profile) && hasMapped) || (await isLinked(context, provider, profile))
     if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return profile

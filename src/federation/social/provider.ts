@@ -24,7 +24,7 @@ export interface Upstream<P extends SocialProvider> {
 export const redirectUri = ({ config }: Context, { alias }: SocialProvider): string =>
   `${config.url}/oauth/social/${alias}/callback`
 
-/** True when the account is linked. A login through a linked account uses nothing else of the profile. */
+/** True when the account is linked. A login through a linked account needs neither a name nor an address. */
 export const isLinked = async (
   { store }: Context,
   { id: provider_id }: SocialProvider,

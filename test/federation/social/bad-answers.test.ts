@@ -122,7 +122,7 @@ test('FED-27 userinfo that fails, for a missing mapped claim, refuses only a per
   await expectRefusal('bad_answer', () => go('new'), 'mapped')
 })
 
-test('userinfo that fails, for a missing name and address, refuses only a person who is not linked', async () => {
+test('failing userinfo refuses only a person who is not linked and has no name and address', async () => {
   await addProvider(app, 'thin', { client_id: 'thin' })
   const go = (sub: string) =>
     goThrough(fresh(), upstream, '/oauth/social/thin', { sub, email: `thin-${sub}@example.com` })
