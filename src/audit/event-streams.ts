@@ -22,7 +22,7 @@ const ALL = 200
  * cannot take all streams of the server.
  */
 const OF_TENANT = 100
-/** Maximum number of open streams of these organizations together. */
+/** Maximum number of open streams of all organizations except the default one. */
 const OF_TENANTS = 150
 /**
  * Milliseconds between two reads of the audit log: a person sees no delay, and four reads a second cost
@@ -89,7 +89,7 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
         for (const portion of portionsOf(events)) {
           await Promise.all([...tails.open].map(tail => tail.look(portion)))
-          // A fast reader gets the portion now. In a burst of events only a slow one reaches `WAITING`.
+          // A fast reader gets the portion now. A burst of events thus ends only the streams of slow readers.
           await othersRun()
         }
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)

@@ -92,8 +92,8 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
  * On PostgreSQL a trigger gives a transaction its id before its first `seq`. An id that is taken after the
  * last `seq` was read is therefore larger than the ids of all transactions that have a `seq` up to this one.
  * These transactions have ended when the `xmin` of a snapshot has reached that id. The `xmax` of a snapshot
- * is no such id: it follows the last *ended* transaction, and an open one can have a larger id. An idle
- * server takes no ids.
+ * cannot replace that id: it follows the last *ended* transaction, and an open one can have a larger id. An
+ * idle server takes no ids.
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
@@ -115,7 +115,7 @@ export const settledSeq = async (store: Store): Promise<number> => {
     horizon.seq = horizon.next.seq
     horizon.next = undefined
   }
-  // The snapshot is older than the id: all earlier transactions have ended when they are equal.
+  // The snapshot is taken before the id. When `xmin` equals the id, all earlier transactions have ended.
   if (xmin === id) horizon.seq = seq
   else horizon.next ??= { seq, before: id }
   return horizon.seq

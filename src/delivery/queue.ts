@@ -31,8 +31,8 @@ export interface Queue<M extends Message> {
   at_once: number
   at_once_each: number
   /**
-   * Milliseconds after which another sender may claim the message: longer than an attempt by `CLOCK_SKEW`,
-   * because the lease ends by the clock of the other sender.
+   * Milliseconds after which another sender may claim the message. The lease is longer than an attempt plus
+   * `CLOCK_SKEW`, because the other sender compares the end of the lease with its own clock.
    */
   lease: number
   /** Returns due messages in the order of sending. Leaves out messages of the organizations in `busy`. */

@@ -14,7 +14,7 @@ const TIMEOUT = 10 * SECOND
 export const ANSWER_TIMEOUT = 2 * MINUTE
 /**
  * Milliseconds for all answers of an attempt. The connection is then closed. Otherwise a server that delays
- * each answer would get the mail from another sender too, after the lease of the first one (mail/outbox.ts).
+ * each answer would get the mail again from another sender, when the lease has ended (mail/outbox.ts).
  */
 const SEND_TIMEOUT = 3.5 * MINUTE
 

@@ -45,8 +45,8 @@ const openWith = (masters: MasterKey[], sealed: string): { key: MasterKey; maste
 }
 
 /**
- * Checks the master keys before the schema is upgraded, so that a start that is refused leaves the schema to
- * the copies that run.
+ * Checks the master keys before the schema is upgraded, so that a refused start does not upgrade the schema
+ * under running copies.
  *
  * @param masters returns the master keys to try. It is called only when there is an instance key
  * @throws StorageError when none of the master keys opens the instance key

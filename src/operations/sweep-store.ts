@@ -56,8 +56,8 @@ type Expiring =
   | 'throttles'
 
 /**
- * Removes rows that expired `kept` ms ago. The clock of another copy may be behind this one. Without the
- * default, that copy would accept a used assertion again whose row is gone.
+ * Removes rows that expired at least `kept` ms ago. The default is `CLOCK_SKEW`: a copy whose clock is behind
+ * would accept a used assertion again once its row is removed.
  */
 const expired =
   (

@@ -58,8 +58,7 @@ export const endPurge = async (tx: Transaction, id: string): Promise<void> => {
 
 /**
  * Returns the receiver of a client's logout tokens. Returns undefined when the client gets no logout tokens.
- * A purge stores the receiver, because logouts are sent after the deletion of the client. `slug` is the slug
- * of the client's organization.
+ * A purge stores the receiver, because logouts are sent after the deletion of the client.
  */
 export const logoutTarget = (
   client: {

@@ -161,8 +161,8 @@ export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unl
 /**
  * Returns the condition that a column contains the term, in upper or lower case. The condition is evaluated
  * for each row, so use it only for objects that administrators make, because these are few. The pattern has
- * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters. For a term without
- * other letters SQLite needs no pattern: GLOB tries a long term at each position of a similar text.
+ * both cases of each letter, because SQLite's `lower` and LIKE fold only ASCII letters. SQLite finds an ASCII
+ * term without a pattern, because GLOB takes quadratic time for a long term in a similar text.
  */
 export const containsText = ({ engine }: Queries, column: Column, term: string): SQL => {
   if (engine === 'sqlite' && /^\p{ASCII}*$/u.test(term))

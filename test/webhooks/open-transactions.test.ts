@@ -86,8 +86,8 @@ testOnPostgres(
     const seq = await addEvent(held, 'evt_held')
     expect(await addEvent(first, 'evt_later')).toBe(seq + 1)
     await first.unsafe('COMMIT')
-    // No transaction with a larger id than `held` has ended, so the first snapshot has one id as `xmin` and
-    // as `xmax`.
+    // No transaction with a larger id than `held` has ended, so `xmin` and `xmax` of the first snapshot are
+    // equal.
     for (let turn = 0; turn < 3; turn++) expect(await settledSeq(store)).toBeLessThan(seq)
     await deliverWebhooks(own.context)
     expect(ids()).toHaveLength(1)

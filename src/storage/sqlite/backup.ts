@@ -168,9 +168,9 @@ const requireBackup = (path: string): void => {
 }
 
 /**
- * Moves all commits from the log into the database file, so that the log can be removed. A command that has
- * the database open would later write into the old file. Other failures are ignored, because a backup
- * replaces even a damaged database.
+ * Refuses a database that a command has open, because the command would write into the replaced file. Moves
+ * all commits from the log into the database file, so that the log can be removed. Other failures are
+ * ignored, because a backup replaces even a damaged database.
  *
  * @throws StorageError while another process has the database open
  */
