@@ -54,7 +54,7 @@ test('the environment takes precedence over the file, in YAML and in JSON', () =
   expect(sources.trusted_proxies).toBe(`${yaml}:3`)
   const json = { GATEHOUSE_CONFIG: file('a.json', '{"port": 9002}') }
   expect(loadConfig(json).config.port).toBe(9002)
-  // The name is a variable of a script that is not set.
+  // A script may pass a variable that is not set.
   expect(() => loadConfig(json, '')).toThrow(new ConfigError('--config: the name of the file is empty.'))
 })
 

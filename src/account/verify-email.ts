@@ -56,8 +56,8 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks the user to confirm the address. Requires a login, because a stranger may own the address: it may be
- * mistyped, or somebody may have made the account with it, and would share the account with the stranger.
+ * Asks the user to confirm the address. Requires a login of the user, because a stranger may own the address.
+ * The user may have mistyped it, or may want to share the account with the stranger unnoticed.
  */
 const askPage = async (
   context: Context,

@@ -83,7 +83,7 @@ export const proceedAs = (
   }
   const begin = async (tx: Transaction) => {
     await confirm?.(tx)
-    // A first factor without a recovery code ends an earlier recovery, which the owner may have stopped.
+    // A first factor without a recovery code ends an earlier recovery: the owner may have made new codes.
     const then = recoveredBy(flow, recovers ? user.id : null)
     return completeAuthentication(context, tx, browser, then, user.id, rest)
   }
@@ -201,8 +201,8 @@ export const completeWithFactor = async (
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
-  // A recovery code raises no login. It is a first factor that waits for the new passkey, so that whatever
-  // ends first factors ends the recovery, too.
+  // A recovery code does not strengthen an existing login. It is a first factor that waits for the new
+  // passkey, so everything that ends first factors ends the recovery, too.
   if (subject.id === 'proof' || flow.pending.recovered_by === subject.user_id) {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined

@@ -15,8 +15,8 @@ const shownByTerminal = (text: string): string =>
   text.replace(/[\p{Cc}--[\t\n]]/gv, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**
- * Lets no request to this machine go to the proxy of HTTP_PROXY, which would get its tokens and could answer
- * for a server that is stopped. `fetch` reads `NO_PROXY` only if `no_proxy` is empty.
+ * Keeps requests to this machine away from the proxy of HTTP_PROXY. The proxy would get their tokens and
+ * could answer for a stopped server. `fetch` reads `NO_PROXY` only if `no_proxy` is empty.
  */
 const reachLoopbackDirectly = (): void => {
   const given = process.env.no_proxy || process.env.NO_PROXY

@@ -108,8 +108,8 @@ export const printLink = (link: string, whom: string): void => {
 }
 
 /**
- * Refuses a password with control keys, because no login page accepts them. The whole line is read before, so
- * that its rest is not left to the shell.
+ * Refuses a password with control keys, because no login page accepts them. The whole line is read first, so
+ * that the shell does not run the rest of it.
  */
 const requirePlain = (text: string): string => {
   if (isPlain(text) && !text.includes('\t')) return text

@@ -150,7 +150,7 @@ export const restoreOrganization = async (
   const isOfBack = (purge: Row) => back.has(String(purge.id).split(' ').at(-1))
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
-  // Test workers that share a server have one network, and so share the wait after wrong secrets.
+  // Test workers that share a server have one network. Wrong secrets of one worker would delay the others.
   await tx.delete(tx.tables.throttles)
   await holdCursors(tx)
   // Running turns of webhooks still have events and cursors from before the reset, so they start again.

@@ -100,8 +100,8 @@ export const beyond = (
 const COMPARED = 1_000
 
 /**
- * Returns the columns by which a list is sorted, the condition of its rows that an index finds, and the
- * condition that is compared with each of these rows.
+ * Returns the columns by which a list is sorted, and its filter. An index finds the rows of `found`; each of
+ * these rows is compared with `matching`.
  */
 type Compared = (
   q: Queries,

@@ -34,7 +34,7 @@ interface Budget {
   readonly reserves?: Allowance
 }
 
-/** 256 MiB, in units of 1 KiB. They are gained again in 5 minutes. */
+/** 256 MiB, in units of 1 KiB. An empty bucket refills in 5 minutes. */
 const STORED: Allowance = { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 }
 
 /**

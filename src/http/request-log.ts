@@ -5,8 +5,8 @@ import type { Call } from './call.ts'
 const PATH_LENGTH = 1_024
 
 /**
- * Writes the log line of a request. The line contains no query, header or body, and the beginning of a long
- * path. Only the path can contain characters that JSON escapes.
+ * Writes the log line of a request. The line contains no query, header or body, and only the beginning of a
+ * long path. Only the path can contain characters that JSON escapes.
  */
 export const logRequest = (
   log: Logger,

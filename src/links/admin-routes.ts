@@ -89,7 +89,7 @@ export const helpRoutes = (context: Context): AdminRoute[] => [
     method: 'POST',
     path: '/users/:user_id/send-verification',
     permission: 'users:update',
-    summary: 'Send a user a link to verify the e-mail address in a login (single use, one day)',
+    summary: 'Mail a link that verifies the address of a signed-in user (single use, one day)',
     status: 204,
     errors: [404, 409, 429],
     conflict: NO_MAIL,

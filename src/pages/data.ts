@@ -126,9 +126,7 @@ export interface SignUpPage extends Common {
   error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
-/**
- * Posts `token`. The page has `form`, `sign_in_url` or `account_url`.
- */
+/** The page has `form`, which posts `token`, or `sign_in_url`, or `account_url`. */
 export interface VerifyEmailPage extends Common {
   email: string
   /**

@@ -60,7 +60,7 @@ export const verifyAccessToken = async (
 }
 
 /**
- * Reads an ID token of this server as a hint. An expired token is accepted, also after its key has left the
+ * Reads an ID token of this server as a hint. An expired token is accepted, even after its key has left the
  * key set, because applications keep the token until the logout. If `client_id` is present, it must be the
  * audience of the token.
  */

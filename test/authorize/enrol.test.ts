@@ -213,7 +213,7 @@ test('the same form sent twice at once adds one factor, and neither answer is an
   expect(await factorsOf(user)).toHaveLength(1)
 })
 
-test('PEO-14 twenty factors are the maximum, which a required passkey passes', async () => {
+test('PEO-14 twenty factors are the maximum, but a required passkey may exceed it', async () => {
   const user = await newUser()
   const browser = openBrowser(app)
   let choice = await openEnrolment(browser, user.username)

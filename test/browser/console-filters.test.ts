@@ -127,7 +127,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-47 a part of several names does not narrow a list, until one name is left',
+  'CON-47 a part of several names narrows no list, but a full name does',
   async () => {
     const { app, url } = at.served
     const { id } = await addOrganization(app, 'acme', { name: 'Laboratories' })

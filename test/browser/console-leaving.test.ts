@@ -83,7 +83,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-56 entries for a new user or application are asked about until it is made',
+  'CON-56 the console asks before entries for a new user or application are lost, until it is made',
   async () => {
     const { page, served } = at
     const asked = page.getByRole('dialog', { name: 'Leave without saving?' })

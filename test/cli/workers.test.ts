@@ -101,7 +101,7 @@ testOnPostgres(
     })
     const before = await workersOf(server)
     const statuses = askOften(server.url)
-    // The number of workers is that of the start.
+    // The server keeps the number of workers of its start.
     writeFileSync(file, 'workers: 1\n')
     server.signal('SIGHUP')
     await until(() => server.output().includes('all workers were replaced'))

@@ -87,7 +87,7 @@ describe('MCD-01 a code that is sent late does not end the code of a later reque
     expect([sent, await codes(), await app.events()]).toEqual([[], before, []])
   })
 
-  test('MCD-01 nor keep back a later mail whose server was killed before it made the code', async () => {
+  test('MCD-01 it holds back no later mail whose server was killed before it made the code', async () => {
     const user = await addUser(app, `late${++machines}`, { email_verified: true })
     works = false
     await ask(user.username)

@@ -1,4 +1,4 @@
-/** Tests whose logouts a client gets, over sockets: the applications are real servers. */
+/** Tests which client gets which logouts. The application is a real server. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { NEVER } from '#src/delivery/queue.ts'
@@ -124,7 +124,7 @@ test('BCL-20 a client that is registered again does not wait for the logouts of 
   expect(received).toEqual([['/old', first]])
 })
 
-/** Ends a session of the tenant, deletes the tenant, and ends another of its sessions by that. */
+/** Ends a session of the tenant, then deletes the tenant, which ends another session. */
 const endTenant = async (): Promise<string[]> => {
   down = ['/shop']
   const shop = await addShop('/shop')
@@ -154,7 +154,7 @@ test('BCL-21 they reach none of these hosts once another tenant has the slug', a
   expect((await stored()).map(({ attempts }) => attempts)).toEqual([2, 0])
 })
 
-test('BCL-20 an upgrade gives stored logouts to the client of today, if they are younger than it', () => {
+test('BCL-20 an upgrade gives stored logouts to the present client only if they are younger than it', () => {
   using db = new Database(':memory:')
   const added = '0029_logout_clients.sql'
   const before = Object.entries(sqliteMigrations).filter(([name]) => name < added)

@@ -35,8 +35,8 @@ export const Dialog = (props: { title: string; onClose(): void; children: Compon
 }
 
 /**
- * Returns a text as the screen shows it and a keyboard types it: a name may have several spaces in a row, or
- * letters that are composed of two characters.
+ * Returns a name as a person reads and types it. The stored name may have several spaces in a row, or letters
+ * of two characters (decomposed Unicode).
  */
 const asShown = (text: string): string => text.normalize('NFC').replace(/\s+/g, ' ').trim()
 

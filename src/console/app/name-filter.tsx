@@ -56,8 +56,8 @@ const named = (kind: Kind, found: Found[], typed: string): Found | undefined => 
 
 /**
  * Lets the person choose an object by id or name, and suggests names. `onId` gets the id of the object. If no
- * object has the typed text in its name, `onId` gets the text. A text that several names contain chooses
- * nothing in a filter.
+ * object has the typed text in its name, `onId` gets the text. A part of several names chooses nothing in a
+ * filter.
  */
 export const NameFilter = (props: {
   kind: Kind

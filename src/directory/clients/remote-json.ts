@@ -57,7 +57,7 @@ export interface Wanted<T> {
    * even if it is fresh.
    */
   readonly asked_after?: number
-  /** True if the day of the stored content begins with the last read, although `changed_at` is later. */
+  /** True if `stale_for` counts from the last read in memory, even if `changed_at` is later. */
   readonly keeps_day?: boolean
 }
 
@@ -162,7 +162,7 @@ const isKept = <T>({ read_at }: KnownJson, { stale_for }: Wanted<T>, now: number
 /**
  * Waits for the read of an entry, and returns its content. Returns undefined if the read failed and the
  * earlier content is too old. If the entry has no earlier content, returns the stored content: the read may
- * belong to a login, which has none.
+ * belong to a login, and a login passes no stored content.
  */
 const usable = async <T>(entry: KnownJson, wanted: Wanted<T>, now: number): Promise<T | undefined> => {
   const found = (await entry.found) as T | undefined

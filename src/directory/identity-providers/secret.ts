@@ -3,12 +3,12 @@ import type { IdentityProvider } from './types.ts'
 
 const labelOf = (id: string): string => `identity_provider:${id}`
 
-/** Returns the secret of Gatehouse at the provider. Returns '' if Gatehouse has no secret there. */
+/** Returns the client secret of Gatehouse at the provider, or '' if none is stored. */
 export const openSecret = (
   { master }: Core,
   { id, client_secret }: Pick<IdentityProvider, 'id' | 'client_secret'>,
 ): string => (client_secret ? master.open(client_secret, labelOf(id)).toString() : '')
 
-/** Returns the secret in the form of its column. */
+/** Returns the sealed secret as it is stored. */
 export const sealClientSecret = ({ master }: Core, id: string, secret: string): Buffer | null =>
   secret ? master.seal(Buffer.from(secret), labelOf(id)) : null

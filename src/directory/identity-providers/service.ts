@@ -198,8 +198,8 @@ const asSent = (context: Core, provider: ProviderWithRoles): GivenSettings => ({
 })
 
 /**
- * Returns the provider before the change, the new settings, the changed fields (also by a new preset) and
- * the problems. Throws the errors of `getProviderToChange`, and 403 for roles that the caller may not grant.
+ * Returns the provider before the change, the new settings, the changed fields and the problems. Throws the
+ * errors of `getProviderToChange`, and 403 for roles that the caller may not grant.
  */
 export const judgeChange = async (
   context: Core,

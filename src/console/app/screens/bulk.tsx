@@ -48,7 +48,7 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [problem, setProblem] = useState<Problem>()
   const { users } = props
   const isStopped = useRef(false)
-  // Back removes the screen while the change runs, and the dialog without its close event.
+  // Back removes the screen while the change runs. The dialog then sends no close event.
   useEffect(
     () => () => {
       isStopped.current = true

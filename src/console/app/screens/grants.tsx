@@ -27,7 +27,7 @@ const { permissions } = consoleLimits()
 
 /**
  * True when the caller may grant the permission. Any caller may grant `profile:*`. The caller may grant
- * another permission only if the caller has it, also if it has no effect in the caller's organization.
+ * another permission only if the caller has it, even if it has no effect in the caller's organization.
  */
 const mayGive = (permission: string): boolean =>
   permission === '*'
