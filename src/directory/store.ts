@@ -108,26 +108,28 @@ type Compared = (
 ) => Record<'created_at' | 'id', SQLiteColumn> & Record<'found' | 'matching', SQL | undefined>
 
 /**
- * Calls `read` with the condition of the rows in one slice of a list after another, until `read` returns true
- * or no row is left. Other requests run between two slices. On PostgreSQL there is one slice.
+ * Calls `read` with the condition of the rows in one slice of a list after another, and with their order,
+ * until `read` returns true or no row is left. Other requests run between two slices. On PostgreSQL there is
+ * one slice.
  */
 const readSlices = (
   store: Store,
   list: Compared,
   { order, after }: Omit<Range, 'limit'>,
-  read: (q: Queries, where: SQL | undefined) => Promise<boolean>,
+  read: (q: Queries, where: SQL | undefined, sorted: SQL[]) => Promise<boolean>,
 ): Promise<void> =>
   inSlices<Keyset>(after, from =>
     store.read(async q => {
       const { created_at, id, found, matching } = list(q)
       const rest = and(found, beyond({ order, after: from }, created_at, id))
+      const sorted = byCreation(order, created_at, id)
       const rows = q.select({ created_at, id }).from(created_at.table).where(rest)
-      const ends = rows.orderBy(...byCreation(order, created_at, id)).limit(1)
+      const ends = rows.orderBy(...sorted).limit(1)
       const [end] = q.engine === 'sqlite' ? await ends.offset(COMPARED - 1) : []
       const last = end && ([end.created_at, end.id] as Keyset)
       const upTo =
         last && sql`(${created_at}, ${id}) ${sql.raw(order === 'asc' ? '<=' : '>=')} (${last[0]}, ${last[1]})`
-      return (await read(q, and(rest, upTo, matching))) ? undefined : last
+      return (await read(q, and(rest, upTo, matching), sorted)) ? undefined : last
     }),
   )
 
@@ -141,9 +143,8 @@ export const comparedPage = async <Row>(
   select: (q: Queries, where: SQL | undefined, order: SQL[], limit: number) => Promise<Row[]>,
 ): Promise<Row[]> => {
   const page: Row[] = []
-  await readSlices(store, list, range, async (q, where) => {
-    const { created_at, id } = list(q)
-    page.push(...(await select(q, where, byCreation(range.order, created_at, id), range.limit - page.length)))
+  await readSlices(store, list, range, async (q, where, sorted) => {
+    page.push(...(await select(q, where, sorted, range.limit - page.length)))
     return page.length === range.limit
   })
   return page
