@@ -10,6 +10,12 @@ import type { Tables } from '#src/storage/tables.ts'
  */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
+/** Returns a test of whether the key set has a key at the time `now` (ms). */
+export const publishedAt =
+  (now: number) =>
+  ({ expires_at }: Pick<KeyRow, 'expires_at'>): boolean =>
+    expires_at === null || expires_at > now
+
 const { placeholder } = sql
 
 const selectKeys = preparedForStart('signing keys', (q, { signing_keys }) =>

@@ -3,7 +3,7 @@ import type { Core, OpenedToken, PublishedKeys, SigningKeys, TokenType } from '#
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { orLast } from '#src/storage/or-last.ts'
-import { type KeyRow, listKeys } from './key-store.ts'
+import { type KeyRow, listKeys, publishedAt } from './key-store.ts'
 import { ensureKey } from './rotation.ts'
 import { signWith, verifyWith } from './signature.ts'
 import { signingThread } from './signing-thread.ts'
@@ -40,7 +40,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 
 const makeRing = (keys: Key[], now: number): KeyRing => {
   const moments = keys.flatMap(({ active_at, expires_at }) => [active_at, expires_at ?? active_at])
-  const isPublished = ({ expires_at }: Key) => expires_at === null || expires_at > now
+  const isPublished = publishedAt(now)
   const known = keys.filter(isPublished)
   const signing = new Map<SigningAlg, Key>()
   // The first key signs even when the clock was set back to a time before its `active_at`.

@@ -4,7 +4,15 @@ import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
 import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
 import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
-import { insertKey, type KeyRow, listKeys, reinstateKey, removeKey, supersede } from './key-store.ts'
+import {
+  insertKey,
+  type KeyRow,
+  listKeys,
+  publishedAt,
+  reinstateKey,
+  removeKey,
+  supersede,
+} from './key-store.ts'
 import { keyRow, MAX_TOKEN_LIFETIME, rotateKey } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
@@ -31,7 +39,7 @@ export const keyStates = async (
 ): Promise<KeyState[]> => {
   const now = clock.now()
   const all = await store.read(listKeys)
-  const published = all.filter(({ expires_at }) => expires_at === null || expires_at > now)
+  const published = all.filter(publishedAt(now))
   const signing = new Map(
     published.filter(({ active_at }) => active_at <= now).map(({ alg, id }) => [alg, id]),
   )
