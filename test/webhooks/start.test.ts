@@ -19,6 +19,18 @@ import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { startReceiver } from './receiver.ts'
 
+/** Returns a receiver that resolves `begun` at its first event and answers with `answer`. */
+const startHeldReceiver = () => {
+  const receiver = startReceiver()
+  const begun = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<Response>()
+  receiver.state.answer = () => {
+    begun.resolve()
+    return answer.promise
+  }
+  return { receiver, begun, answer }
+}
+
 test('WHK-17 a running server delivers events as they are written, and events that the last server left', async () => {
   const receiver = startReceiver()
   const app = await startApp({ outbound_allow: [receiver.target] })
@@ -39,13 +51,7 @@ test('WHK-17 a running server delivers events as they are written, and events th
 })
 
 test('at a stop, finishes the event that is being sent and begins no other', async () => {
-  const receiver = startReceiver()
-  const begun = Promise.withResolvers<void>()
-  const answer = Promise.withResolvers<Response>()
-  receiver.state.answer = () => {
-    begun.resolve()
-    return answer.promise
-  }
+  const { receiver, begun, answer } = startHeldReceiver()
   const app = await startApp({ outbound_allow: [receiver.target] })
   const hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
   for (const name of ['ada', 'bob', 'eve']) await addUser(app, name)
@@ -215,13 +221,7 @@ test('WHK-18 a webhook that was read before the turn of another sender is not cl
 })
 
 test('WHK-17 a development server that stops stores the outcome of the event that is being sent', async () => {
-  const receiver = startReceiver()
-  const begun = Promise.withResolvers<void>()
-  const answer = Promise.withResolvers<Response>()
-  receiver.state.answer = () => {
-    begun.resolve()
-    return answer.promise
-  }
+  const { receiver, begun, answer } = startHeldReceiver()
   const data_dir = await mkdtemp(join(tmpdir(), 'gatehouse-'))
   const run = async () => {
     const { url, credentials, stop } = await start({ data_dir })
