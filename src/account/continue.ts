@@ -36,8 +36,8 @@ export const getContinue =
       if (isProven(flow)) await recordLogin(context, tx, login, call)
     })
     const fields = { ...confirm?.intent?.fields, csrf_token: accountToken(context, viewer) }
-    // The handler gets a request for the path of the form, because it stores the path of its request if
-    // another confirmation is needed.
+    // The handler gets a request for the form's own path instead of /account/continue. If another
+    // confirmation is needed, the handler stores the path of its request.
     const page = sameOrganization(back ?? '', path)
     return form(withRequest(call, path, postOf(context, call, page, fields)), {})
   }

@@ -174,7 +174,7 @@ const errorsOf = async (
   return errors
 }
 
-/** Handles the form with the person's fields. Also handles the form with a credential: it makes the user. */
+/** Handles both forms: the one with the person's fields, and the one with the person's credential. */
 export const postInvitation =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
@@ -248,10 +248,11 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // Records the first login even if the user still has to prove a second factor. Before the first login is
-    // recorded, an account at a provider can be linked by the unverified address alone, without the password.
+    // An invitation that was not mailed does not verify the address. Until a first login is recorded, this
+    // address alone, without the password, would be enough to link an account at a provider. The login is
+    // therefore recorded now, even if a second factor is still missing.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
-    // The page offered a passkey if the server supports passkeys. The next login does not offer it again.
+    // If the server supports passkeys, this page has offered one, so the next login does not offer it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
     const name = passkey.name ?? translator(call.locale)('enrol.kind.passkey')
     const actor = { id: user.id, email: user.email }

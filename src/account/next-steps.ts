@@ -21,8 +21,8 @@ const linesFor = (option: string) => ({
 /**
  * Returns the next steps of an administrator: connect a first application, add a second person, turn on mail.
  * A step disappears when it is done. A client that cannot sign users in does not count as an application.
- * Only administrators of the default organization can turn on mail. Their steps depend on the clients and
- * users of the whole instance. Returns undefined for users without steps.
+ * Only administrators of the default organization can turn on mail. For them, the clients and users of all
+ * organizations count. Returns undefined for users without steps.
  */
 export const nextStepsOf = async (
   { config, store, mail }: Context,

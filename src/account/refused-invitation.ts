@@ -10,8 +10,8 @@ import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
 import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
 
 /**
- * Returns the invitation with this `link_hash`. If an existing invitation is refused, {@link recordRefusal}
- * can record an event.
+ * Returns the invitation with this `link_hash`. {@link recordRefusal} records the refusal of an existing
+ * invitation.
  *
  * @throws PageError 410 when the invitation does not exist or is refused
  */

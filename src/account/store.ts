@@ -103,15 +103,15 @@ const eventsAt = async (q: Queries, places: number[]) => {
 }
 
 /**
- * Maximum number of events that one page of sign-ins reads. A limit is needed because a user may have
- * thousands of other events. The next page continues after the events that were read. When the page is full,
- * the next page continues after the last listed sign-in.
+ * Maximum number of events that are searched for one page of sign-ins, because a user may have thousands of
+ * other events. After a full page, the next page begins after the last listed sign-in. Otherwise it begins
+ * after the last event that was searched.
  */
 const SCANNED = 500
 
 /**
- * Maximum milliseconds between the first factor and the event of the login. The user has half an hour for the
- * second factor, and the client has some minutes for the code.
+ * Maximum milliseconds between the events `user.first_factor_proven` and `user.login` of one sign-in. The
+ * user has half an hour for the second factor, and the client has some minutes to exchange the code.
  */
 const FINISHED_IN = HOUR
 

@@ -56,8 +56,9 @@ const verifyEmailPage = (
   )
 
 /**
- * Asks the user to confirm the address. Requires a login of the user, because a stranger may own the address.
- * The user may have mistyped it, or may want to share the account with the stranger unnoticed.
+ * Asks the user to confirm the address. Requires a login of the user, because the address may be a
+ * stranger's. The user may have mistyped it, or may have entered it on purpose so that the stranger uses an
+ * account that the user can read.
  */
 const askPage = async (
   context: Context,

@@ -202,9 +202,9 @@ const MAX_INTENT = 4_096
 
 /**
  * Like {@link openForm}, for a form that requires a recent authentication. If the login does not suffice
- * (`provesChange`), the function returns the page that asks for another authentication. Afterwards the form
- * is handled if no `back` is given and the form has at most `MAX_INTENT` characters. Otherwise the user goes
- * to `back`. If no `back` is given, the user goes to the page of the form.
+ * (`provesChange`), the function returns the page that asks for another authentication. Afterwards a form
+ * without `back` is handled if it has at most `MAX_INTENT` characters. Otherwise the user goes to `back` or,
+ * if no `back` is given, to the page of the form.
  */
 export const openFreshForm = async (
   context: Context,
