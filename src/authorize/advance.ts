@@ -109,7 +109,8 @@ export const decide = async (
 /**
  * True when this browser has a login of the user, and this login has no step left to complete. A thief who
  * knows only the password may have begun a change, such as a new address or a linked account, before the user
- * added a second factor. The thief's login then lacks the second factor, so the thief cannot end the change.
+ * added a second factor. The thief's login then lacks the second factor, so the thief cannot complete the
+ * change.
  */
 export const hasCompleteLogin = async (
   context: Context,

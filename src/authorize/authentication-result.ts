@@ -59,7 +59,7 @@ interface AuthenticationResult extends AuthenticationMethod {
    * password, it gets the start of the replaced login.
    */
   signed_in_at?: number
-  /** Latest end of the login in milliseconds. */
+  /** Time (ms) by which the login must end. */
   until?: number | undefined
   /** The user signed in with a recovery code because the passkey was lost, and has to add a new passkey. */
   recovers?: boolean
@@ -83,14 +83,18 @@ export const proceedAs = (
   }
   const begin = async (tx: Transaction) => {
     await confirm?.(tx)
-    // A first factor without a recovery code ends an earlier recovery: the owner may have made new codes.
+    // A first factor other than a recovery code ends a recovery that began earlier in this flow, because the
+    // owner may have replaced the recovery codes since then.
     const then = recoveredBy(flow, recovers ? user.id : null)
     return completeAuthentication(context, tx, browser, then, user.id, rest)
   }
   return applyResult(context, browser, flow, begin, show)
 }
 
-/** Returns the flow in which this user, or nobody, has proven a recovery code in place of a lost passkey. */
+/**
+ * Returns the flow with `recovered_by`: the user who has proven a recovery code in place of a lost passkey,
+ * or null.
+ */
 export const recoveredBy = (flow: StoredFlow, recovered_by: UserId | null): StoredFlow => ({
   ...flow,
   pending: { ...flow.pending, recovered_by },
@@ -201,8 +205,8 @@ export const completeWithFactor = async (
 ): Promise<Outcome> => {
   const { acr } = further
   const amr = [...new Set([...subject.amr, ...further.amr])]
-  // A recovery code does not strengthen an existing login. It is a first factor that waits for the new
-  // passkey, so everything that ends first factors ends the recovery, too.
+  // A recovery code does not raise the level of an existing login. It is a first factor that waits for the
+  // new passkey, so everything that invalidates a first factor also ends the recovery.
   if (subject.id === 'proof' || flow.pending.recovered_by === subject.user_id) {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined

@@ -53,7 +53,7 @@ export type StepUser = Pick<
   | 'passkey_declined_at'
 > & {
   id: SubjectId
-  /** Latest end of the login in milliseconds. */
+  /** Time (ms) by which the login must end. */
   expires_at: number | undefined
 }
 
@@ -129,7 +129,7 @@ const rolesFor = ({ store }: Context, { apis }: Flow, { user_id }: StepUser): Pr
     ? store.read(q => effectiveRoles(q, user_id)).then(roles => new Set(roles.map(({ name }) => name)))
     : Promise.resolve(new Set())
 
-/** True when a change, such as a new password, waits for the end of a login whose first factor is proven. */
+/** True when a change, such as a new password, waits until the user of a proven first factor is signed in. */
 const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
   id === 'proof' && pending?.proof?.action !== undefined
 
@@ -228,8 +228,8 @@ export const owedBy = (
 
 /**
  * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
- * organization remembers no browsers, and when the request always needs the second factor. The request then
- * asks for a permission beyond `profile:*`, changes the account, or comes from the console.
+ * organization remembers no browsers, and for requests that always need the second factor: those that ask for
+ * a permission beyond `profile:*`, change the account, or come from the console.
  */
 export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
   const isSensitive =

@@ -53,11 +53,11 @@ const page = (
 }
 
 /**
- * Returns a redirect to the due step when a user with another way to sign in has to confirm their identity. A
+ * Returns a redirect to the due step when the user must sign in another way before adding a factor, because a
  * mailbox alone must not suffice for a change of the account. Returns undefined when the form may be used.
  *
- * @throws PageError 404 when the server sends no mail, the organization offers no codes, or the request was
- *   made for such a confirmation
+ * @throws PageError 404 when the server sends no mail, the organization offers no codes, or a user with
+ * another way to sign in has to confirm a change of the account
  */
 const leadElsewhere = async (
   context: Context,

@@ -66,8 +66,8 @@ export const postEnrol =
           return { kind: 'refused', answer: () => retry('passkey') }
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const factors = await listFactors(tx, user.id)
-        // `decide` lets only a required factor pass the limit. This check stops the second of two forms that
-        // arrive at once.
+        // For a user at the limit, `decide` allows only a required factor. This check refuses the second of
+        // two forms that arrive at once.
         if (factors.length >= MAX_FACTORS && login.factors.length < MAX_FACTORS)
           throw new PageError('not_allowed', 403)
         const by = { actor: { id: user.id, email: user.email }, client_info: call }

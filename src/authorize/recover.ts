@@ -59,7 +59,8 @@ export const getRecover =
 
 /**
  * Handles `username` and `recovery_code` of a user without a password who has lost the passkey. The code is
- * one factor, and the login begins after a new passkey is added. Other users get the refusal of a wrong code.
+ * one factor, and the login begins after a new passkey is added. Other users are refused as if the code were
+ * wrong.
  */
 export const postRecover =
   (context: Context) =>

@@ -77,7 +77,8 @@ const REPAIR = '/account/security?notice=recovery_code_used'
 /**
  * Returns the flow with the security page as its last page, because on this page a user who needed a recovery
  * code can remove a lost factor. Changes nothing if a client asked for the login, the request names a last
- * page (`back`) other than /account, or the user may not change factors.
+ * page (`back`) other than /account, the user has not authenticated in this flow, or the user may not change
+ * factors.
  */
 const endOnSecurityPage = async (
   { store }: Context,

@@ -85,9 +85,9 @@ export const otherAccount = (context: Context, flow: StoredFlow, subject?: Subje
 
 /**
  * Returns the user who has to confirm their identity. This happens before a change of the account
- * (`confirm`), and before a factor is added after a code by mail. Returns undefined for other requests and
- * when the user's login has ended. Also returns undefined when the user has no password, passkey or linked
- * provider. The login page then also offers a code by mail.
+ * (`confirm`), and before a user who signed in with only a code by mail adds a factor. Returns undefined for
+ * other requests and when the user's login has ended. Also returns undefined when the user has no password,
+ * passkey or linked provider. The login page then also offers a code by mail.
  */
 export const confirmingUser = async (
   context: Context,

@@ -45,7 +45,9 @@ const TestedToken = z
   .object({
     alg: z.string().describe('Algorithm of the signature.'),
     typ: z.string().describe('`typ` of the header.'),
-    claims: claims.describe(`Claims as they would be now, without those of a login: ${OF_LOGIN.join(', ')}.`),
+    claims: claims.describe(
+      `Claims as they would be now, except those that need a login: ${OF_LOGIN.join(', ')}.`,
+    ),
   })
   .meta({
     id: 'TestedToken',
@@ -176,7 +178,8 @@ const testLogin = async (
     const isOpenId = scopes.includes('openid')
     const shown = asShown(organization, user).attributes
     const names = new Set(Object.keys(user.attributes).filter(name => !Object.hasOwn(shown, name)))
-    // A rule of the client that gives no value does not hide the value of the API's rule for the same claim.
+    // If the client's rule for a claim gives no value, the token has the value of the API's rule for this
+    // claim. Both mappings are therefore searched for hidden claims.
     const mappings = [mappingOfApi(api, scopes), client.claims]
     const unseen = new Set(mappings.flatMap(mapping => hiddenClaims(names, mapping)))
     const hidden = new Set<string>()
