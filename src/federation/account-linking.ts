@@ -24,7 +24,7 @@ export interface UpstreamIdentity {
   linking?: UserId | undefined
   /** The invitation that this login accepts. The invited user is new, or was created with the invitation. */
   invited?: FlowRequest['invited']
-  /** True when the user filled in a form after the callback. The login then uses up the form. */
+  /** True when the user filled in a form after the callback. The login then invalidates the form. */
   is_form?: boolean
 }
 

@@ -225,8 +225,8 @@ const waitingPage = (context: Context, { call }: BrowserSession, { organization 
   )
 
 /**
- * Confirms that the provider is unchanged. If the user filled in a form, uses up all forms of this flow, so
- * that the flow allows only one login.
+ * Confirms that the provider is unchanged. If the user filled in a form, invalidates all forms of this flow,
+ * so that they can begin only one login.
  */
 const confirmIdentity = async (
   tx: Transaction,

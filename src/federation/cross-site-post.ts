@@ -18,9 +18,9 @@ const MIN_UNITS = 16
 /**
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
  * its SameSite=Lax cookie with this GET, but not with the POST. Without the cookie, the write cannot be
- * charged to a known browser. For an answer to a pending upstream request, only the size is charged, because
- * the start of the request was charged as a write. Such an answer can be posted again and again, so even a
- * small one counts as `MIN_UNITS`.
+ * charged to a known browser. An answer to a pending upstream request is charged by its size only, because
+ * the start of the request was charged as a write. The charge is at least `MIN_UNITS`, because such an answer
+ * can be posted again and again.
  *
  * @param key the state of the upstream request, or the ids of the provider and of the unsolicited response. A
  * later POST with the same key replaces the stored body
@@ -32,7 +32,7 @@ export const storePost = async (
   body: string,
   key: string,
 ): Promise<Response> => {
-  // A stored body takes space in the database, so each KiB is charged to the sender's network.
+  // A stored body takes space in the database, so it is charged by the KiB.
   const shared_units = Math.ceil(body.length / 1_024)
   const units = Math.max(MIN_UNITS, shared_units)
   charge(context, { ip_address, organization_id, kind: 'stored_answer', units, shared_units })

@@ -207,9 +207,8 @@ const completeProfile = async (
   )
   if (Object.keys(errors).length > 0)
     return completeProfilePage(context, pending_link, { data: { values, errors }, status: 422 })
-  // Only a submission that ends in a login uses up the form. A person can therefore send the form many times.
-  // If the typed address belongs to a user, each submission stores another pending link. Each submission is
-  // therefore charged.
+  // Each submission is charged, because the form stays valid until a submission ends in a login, and each
+  // submission whose address belongs to a user stores another pending link.
   await chargeBrowser(context, browser.call, { organization_id: flow.organization.id, kind: 'commit' })
   const email_verified = identity.profile.email_verified && !missing.includes('email')
   return completeLogin(context, browser, flow, {

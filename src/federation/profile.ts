@@ -9,7 +9,7 @@ import { CallbackError } from './refusal.ts'
 export interface UpstreamProfile extends AssertedProfile {
   /** The last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
-  /** Latest end of the session that the provider states; undefined when the provider states none. */
+  /** Time by which the session must end; undefined when the provider does not state it. */
   readonly until?: number | undefined
 }
 

@@ -137,9 +137,9 @@ const mustReauthenticate = async (
 const SEPARATOR = '~'
 
 /**
- * Issues the token that allows a flow to link an account. This is the account with which the user returns
- * from the provider. Only the redirect after a form of the account page contains the token. Another site
- * therefore cannot make a browser link an account.
+ * Issues the token that allows a flow to link the account with which the user returns from the provider. Only
+ * the account page redirects with this token, after a form post, so another site cannot make a browser link
+ * an account.
  */
 export const linkToken = (context: Context, { pending, handle }: StoredFlow, user_id: UserId): string =>
   issueCsrf(context, 'link', pending.browser_hash, `${handle}${SEPARATOR}${user_id}`)

@@ -50,8 +50,8 @@ const open = ({ master }: Context, row: UpstreamRequestRow): Stored => ({
 
 /**
  * Returns the state of an upstream request. The state is derived from the values with which the request
- * starts. These values include the handle, which is a secret of the browser. A browser that is redirected to
- * the provider again therefore uses the same upstream request.
+ * starts, so a browser that is redirected to the provider again uses the same upstream request. One of these
+ * values, the handle, is a secret of the browser.
  */
 export const upstreamState = (
   context: Context,

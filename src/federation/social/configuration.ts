@@ -78,7 +78,7 @@ const signedSecret =
   async (_server, { client_id }, body) => {
     const now = context.clock.now()
     const key = signingKeyOf(pem)
-    if (!key) throw new UnusableSecret('The secret is no private key on P-256.')
+    if (!key) throw new UnusableSecret('The secret is not a private key on P-256.')
     const { kid, ...issued } = apple
     const claims = {
       ...issued,
@@ -101,7 +101,7 @@ const clientAuth = (context: Context, provider: OidcProvider): client.ClientAuth
   if (team_id && key_id) return signedSecret(context, secret, { kid: key_id, iss: team_id, aud: issuer })
   if (holdsPrivateKey(secret))
     return () => {
-      throw new UnusableSecret('A private key is never sent. It needs team_id and key_id.')
+      throw new UnusableSecret('The secret is a private key, which is never sent: set team_id and key_id.')
     }
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
   return (server, ...rest) => {
