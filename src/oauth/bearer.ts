@@ -18,8 +18,9 @@ export interface LiveToken extends AccessToken {
  * Returns a valid access token with its user. Returns undefined for any other text. The signature, issuer and
  * expiry must be valid. With the audience `own`, the token must not be for an API. The organization must
  * exist. For a user's token, the session must not be revoked, and the user must be enabled and admitted by
- * the client. The organization must allow the client: a later block cannot revoke a session that the client
- * has ended itself. All of this is looked up at each call, because a signature does not show later changes.
+ * the client. The organization must still allow the client: a block revokes only active sessions, and tokens
+ * of a session that the client ended before the block would otherwise stay valid. All of this is looked up at
+ * each call, because a signature does not show later changes.
  */
 export const findLiveToken = async (
   context: Context,

@@ -35,8 +35,8 @@ export type AssertedFor =
 /**
  * Reasons for refusing an assertion. `unknown_grant` means that the request has no code and no refresh token
  * of this client. `ended_session` means that the code can no longer be used, or that the session of the
- * refresh token is deleted. In both cases the server reads neither the document nor the keys of the client,
- * and stores no assertion, so that strangers cannot cause calls or writes.
+ * refresh token is deleted. With either fault the server reads neither the document nor the keys of the
+ * client, and stores no assertion, so that strangers cannot cause calls or writes.
  */
 export type AssertionFault =
   | 'wrong_assertion'

@@ -95,7 +95,8 @@ const identify = async (
 ): Promise<{ client: Client | undefined; fault: Fault | undefined }> => {
   if (!client || presented.method !== 'private_key_jwt')
     return { client, fault: findSecretFault(client, presented) }
-  // The stored document may lack keys that its owner has added again. `checkAssertion` reads it again.
+  // A client from a document may have keys even if none are stored, because its owner may have added keys
+  // since the document was read. `checkAssertion` reads the document again.
   if (!asked || !(client.keys || client.from_document)) return { client, fault: 'wrong_method' }
   const signed = await checkAssertion(context, call, client, presented.client_assertion, asked)
   const isPublic = signed.fault === 'unreadable_keys' && signed.client.keys?.is_required === false

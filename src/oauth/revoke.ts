@@ -39,8 +39,9 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
   endpoint_call.client_id = presented?.client_id
   const token = requireParameter(form, 'token')
   // A token with a dot is an access token, because refresh tokens have no dot. An access token cannot be
-  // revoked, because services verify it without a call to this server. The client is not authenticated in
-  // this case, because an access token does not count as a wrong guess.
+  // revoked, because services verify it without a call to this server. The call ends before the client is
+  // authenticated and the token is looked up, because sending an access token must not count as a wrong
+  // guess.
   if (token.includes('.')) return
   const attempt = async () => {
     const grant = await context.store.read(q => findRefreshGrant(context, q, token))

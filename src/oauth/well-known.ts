@@ -39,7 +39,7 @@ const answer = (request: Request, { body, etag }: PublishedKeys, headers: Header
 
 /**
  * Serves the same document on both paths: OpenID Connect Discovery 1.0 section 3, RFC 8414 section 2. A
- * caller that uses the host of `internal_url` possibly cannot reach the public address. In the document for
+ * caller that uses the host of `internal_url` may be unable to reach the public address. In the document for
  * such a caller, the endpoints that servers call therefore have the host of `internal_url`.
  */
 const getDiscovery = ({ config, store }: Core) => {
