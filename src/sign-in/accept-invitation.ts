@@ -59,8 +59,8 @@ export const refuse = (error: unknown): never => {
 type Also = (tx: Transaction, user: UserRow) => Promise<void>
 
 /**
- * Counts the hash of a password against the limits of the caller. The link stays valid when the form is
- * refused. Without a limit the form could therefore be submitted any number of times.
+ * Charges the caller for the hash of a password. The link stays valid when the form is refused, so without
+ * this charge the form could be submitted any number of times.
  */
 const chargeHash = async (
   context: Context,
@@ -158,7 +158,7 @@ export const useUp = async (
   if (!(await useInvitation(tx, invitation, user.id, context.clock.now()))) throw gone()
   if (invitation.is_registration) {
     const organization = await readOrganization(tx, invitation.organization_id)
-    // The policy has possibly changed since the form was read. A user must not skip an approval that is now
+    // The policy may have changed since the form was read. A user must not skip an approval that is now
     // required, and must not wait for an approval that is no longer required. The error rolls the write back,
     // so that the link then shows the new form.
     if (!organization || needsApproval(organization) === user.enabled) throw gone()

@@ -30,8 +30,8 @@ export const CODE_LIFETIME = 10 * MINUTE
 const PER_MAILBOX: Limit = { kind: 'window', count: 10, window: HOUR, wait: 30 * MINUTE }
 
 /**
- * Hashes a code with a key. Without the key, somebody with a copy of the database could find the six digits
- * by trial.
+ * Hashes a code with a key. If the hash had no key, somebody with a copy of the database could find the six
+ * digits by trial.
  */
 const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, code: string): string =>
   master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')

@@ -118,10 +118,9 @@ export const chooseNewPassword = async (
 
 /**
  * Stores a password that the user chose. Revokes all sessions and logins of the user, because somebody else
- * possibly knows the old password. The caller starts a new login in the current browser. If `is_same` is
- * true, the new password equals the current password. In this case the password keeps its age, and a
- * temporary password stays temporary. At the next login the user must therefore still replace an expired or
- * temporary password.
+ * may know the old password. The caller starts a new login in the current browser. If `is_same` is true, the
+ * new password equals the current password. In this case the password keeps its age, and a temporary password
+ * stays temporary. At the next login the user must therefore still replace an expired or temporary password.
  */
 export const replaceOwnPassword = async (
   context: Context,

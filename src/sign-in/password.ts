@@ -137,7 +137,8 @@ export const proveByName = async (
     charge(context, { ip_address, organization_id, kind: means.work, device })
     const wrong = await means.check(user, isKnown)
     const failure = userSlot ? failureOf(user, wrong) : 'throttled'
-    // A throttled attempt does not count against the user. Otherwise an attacker could lock the owner out.
+    // If the user is throttled, the attempt counts only against the name and the network. Otherwise an
+    // attacker could lock the owner out.
     const failed = [...nameSlot.failed, ...(userSlot?.failed ?? []), network]
     if (failure || !user) return await recordFailure(context, attempt, user, failed, failure)
     const also = await means.passed?.(user, isKnown)
@@ -214,8 +215,8 @@ const allows = ({ config }: Context, { wait, concurrent }: Budget, running: numb
 
 /**
  * Returns whether `budgets` still allow the slot's attempt. The budgets were read after the slot was
- * acquired. `running` also counts attempts that have failed since the slot was acquired, because the read has
- * possibly missed these failures.
+ * acquired. `running` is the number at the moment when the slot was acquired. Attempts that have failed since
+ * then are still included, because the read may have missed their failures.
  */
 const isWithin = (context: Context, budgets: readonly Budget[], { key, running }: Slot): boolean => {
   const budget = budgets.find(budget => budget.key === key)

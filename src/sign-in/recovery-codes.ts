@@ -34,8 +34,8 @@ const normalize = (typed: string): string | undefined => {
 }
 
 /**
- * Hashes a code with a key. Without the key, somebody with a copy of the database could find the 60 bits of a
- * code by trial.
+ * Hashes a code with a key. If the hash had no key, somebody with a copy of the database could find the 60
+ * bits of a code by trial.
  */
 const hashOf = ({ master }: Core, user_id: UserId, code: string): string =>
   master.hmac('recovery-codes').update(`${user_id}\0${code}`).digest('base64url')
@@ -75,7 +75,7 @@ export const redeemRecoveryCode = async (
   const code = normalize(typed)
   if (code === undefined || !(await consumeRecoveryCode(tx, user_id, hashOf(context, user_id, code))))
     return false
-  // A user who has lost a factor has possibly lost a remembered browser too.
+  // A user who has lost a factor may have lost a remembered browser too.
   await removeRemembered(tx, user_id)
   return true
 }

@@ -53,8 +53,8 @@ export const signIn = async (
      */
     signed_in_at?: number | undefined
     /**
-     * Latest end of the login in milliseconds: the provider's `SessionNotOnOrAfter`, or the end of the
-     * replaced login.
+     * Time (ms) by which the login must end: the provider's `SessionNotOnOrAfter`, or the end of the replaced
+     * login.
      */
     until?: number | undefined
     /** Hash of the login cookie in the request. */

@@ -8,10 +8,10 @@ import { accountName } from './password.ts'
 import { removeThrottles } from './store.ts'
 
 /**
- * Deletes all failures that were counted against a user, by the user name, the e-mail address and the second
- * factor. Also deletes the counts of the mails that were requested for the user. Counts of networks stay,
- * because they also count attempts at other accounts. Counts of mailboxes stay, because they also count the
- * mails of other users. Records one `user.unlocked` when at least one count was deleted.
+ * Deletes all counts of failures with the user's name, e-mail address or second factor. Also deletes the
+ * counts of the mails that were requested for the user. Counts of networks stay, because they also count
+ * attempts at other accounts. Counts of mailboxes stay, because they also count the mails of other users.
+ * Records one `user.unlocked` when at least one count was deleted.
  */
 export const forgetFailures = async (
   context: Core,
