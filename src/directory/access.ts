@@ -52,7 +52,7 @@ export interface ChangedBy {
   confirmed?: string | true | undefined
 }
 
-/** Records the event of a change to a resource of the admin API. */
+/** Records an event about a change to a resource of the admin API. */
 export const recordChange = (
   context: Core,
   tx: Transaction,
@@ -155,7 +155,7 @@ export const organizationFor = (caller: Caller, wanted?: string): OrganizationId
  * Returns the organization of a new resource after checking that this organization exists.
  *
  * @throws AppError 422 for an unknown organization, with `others` added to the details. An organization that
- * the caller may not act on gets the same text, so its existence is not revealed.
+ * the caller may not act on is refused with the same text, so its existence is not revealed.
  */
 export const requireOrganization = async (
   q: Queries,

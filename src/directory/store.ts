@@ -57,8 +57,8 @@ export const chosenId = async <Id extends string>(
  * Does the follow-up work of a change in separate writes. Runs at once, or after the commit of a seed's
  * transaction.
  *
- * @param isRepeated true if the server repeats the work after an interruption. After a seed, this work comes
- * last.
+ * @param isRepeated true if the server repeats the work after an interruption. After a seed, such work runs
+ * after all other work.
  */
 export const afterChange = async (
   context: Core,
@@ -100,17 +100,17 @@ export const beyond = (
 const COMPARED = 1_000
 
 /**
- * Returns the columns by which a list is sorted, and its filter. An index finds the rows of `found`; each of
- * these rows is compared with `matching`.
+ * Returns the columns by which a list is sorted, and its filter in two parts: an index finds the rows that
+ * match `found`, and each of these rows is compared with `matching`.
  */
 type Compared = (
   q: Queries,
 ) => Record<'created_at' | 'id', SQLiteColumn> & Record<'found' | 'matching', SQL | undefined>
 
 /**
- * Calls `read` with the condition of the rows in one slice of a list after another, and with their order,
- * until `read` returns true or no row is left. Other requests run between two slices. On PostgreSQL there is
- * one slice.
+ * Calls `read` for one slice of a list after another, until `read` returns true or no row is left. `where`
+ * matches the rows of the slice that fit the filter, and `sorted` has the order terms of the list. Other
+ * requests run between two slices. On PostgreSQL there is one slice.
  */
 const readSlices = (
   store: Store,

@@ -99,7 +99,7 @@ export const forgetClient = async (
       ...(clients.length < api.clients.length ? ['clients'] : []),
       ...(served_by.length < api.served_by.length ? ['served_by'] : []),
     ]
-    // A scope in `clients` may have the id of the client as its name.
+    // `like` also finds an API that does not name the client, for example if a scope equals its id.
     if (fields.length === 0) continue
     // The update sets no other columns, because SQLite would rewrite the indexes of these columns.
     await tx.update(apis).set({ clients, served_by, updated_at }).where(eq(apis.id, api.id))

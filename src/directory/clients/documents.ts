@@ -50,8 +50,7 @@ export const findDocument = async (
  * Returns the metadata of a stored client that signs an assertion. The metadata comes from memory while it is
  * fresh, so a withdrawn key is used for a day at most. If the document cannot be read again, earlier metadata
  * is used for a day after the last read. After a restart this day begins with the first attempt. After this
- * day the copy in the executable counts as an unchanged document. Returns undefined if the executable has no
- * copy.
+ * day, returns the stored metadata if the executable has a copy of the document, and undefined otherwise.
  *
  * @param is_lacking true when the known metadata lacks the wanted key
  */
@@ -75,12 +74,12 @@ export const rereadDocument = async (
 }
 
 /**
- * Says which documents in memory are too old to be used without another read. An older document in memory
- * must not replace the stored one: another process, or a login at another organization, may have read it
- * later. A change whose time is more than `CLOCK_SKEW` in the future was stored before someone set the clock
- * back. Its time does not tell which document is older, so each document is read again after a minute, and
- * the stored document is used while it cannot be read. A smaller difference is normal, because the clocks of
- * two machines may differ.
+ * Says which documents in memory are too old to be used without another read. A document in memory must not
+ * replace a stored document that another process, or a login at another organization, has read later. If the
+ * last change of the stored document is more than `CLOCK_SKEW` in the future, someone has set the clock back
+ * since. The time of the change then does not tell which document is older. A document in memory is therefore
+ * read again when it is a minute old, and `rereadDocument` uses the stored document while the read fails. A
+ * smaller difference is normal, because the clocks of two machines may differ.
  */
 const tooOld = (
   stored: DynamicClient | undefined,

@@ -30,7 +30,7 @@ const DynamicClientAnswer = z
       .describe(
         'Name that the client gave itself; Gatehouse does not verify it. For a client without a name, this is the host of its metadata document or first redirect URI. If that URI is not http or https, this is its scheme.',
       ),
-    redirect_uris: z.array(z.string()).describe('URIs to which people are sent.'),
+    redirect_uris: z.array(z.string()).describe('URIs to which authorization responses are sent.'),
     created_at: time.describe(
       'Time of the registration. For the source `document`, the time of the first consent.',
     ),

@@ -57,8 +57,9 @@ export const endsSoon = (client: DynamicClient, now: number): boolean =>
   endOf(client) <= now + UNUSED_KEPT / 2
 
 /**
- * Keeps a client for at least `UNUSED_KEPT` after it registers again. To this end the stored time of the last
- * use is moved, but only as far as needed, because a registration is not a use. Returns the stored client.
+ * Keeps a client for at least `UNUSED_KEPT` after it registers again. A client without a use gets a new
+ * `created_at`. The `used_at` of any other client is moved only as far as needed, because a registration is
+ * not a use. Returns the stored client.
  */
 export const renewRegistration = async (
   tx: Transaction,

@@ -52,7 +52,8 @@ export const noteDocument = async (
     if (!before) return fresh
     if (isKnown(before)) return before
     const { name } = fresh
-    // The time only grows, so that no earlier consent counts, even when the clock was set back.
+    // A consent from before `changed_at` is not valid. The time therefore increases with each such change,
+    // even if the clock was set back.
     const later = Math.max(now, 1 + (before.changed_at ?? before.created_at))
     const changed_at = asksAgain(before.registration, registration) ? later : before.changed_at
     const client = { ...before, name, registration, changed_at }

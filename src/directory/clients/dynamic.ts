@@ -82,9 +82,9 @@ export const asDocumentClient = (
 })
 
 /**
- * Returns the client that is used until its metadata document is read. It has the redirect URI of the
- * request. It has no redirect URI if clients may not register the URI of the request. `consent_required` is
- * false, so that no consent page is shown before the document is read.
+ * Returns the client that is used until its metadata document is read. Its only redirect URI is that of the
+ * request. If clients may not register this URI, the client has no redirect URI. `consent_required` is false,
+ * so that no consent page is shown before the document is read.
  */
 export const asUnread = (client_id: string, redirect_uri: string | undefined, now: number) => {
   const isUsable = redirect_uri !== undefined && checkRegistrable(redirect_uri, 'any_scheme') === undefined

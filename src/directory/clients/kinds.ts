@@ -20,8 +20,8 @@ const originsOf = (uris: string[]): string[] => {
 /**
  * Returns the fields that the console and `gatehouse client create` propose for a new application of this
  * kind. A service gets no scopes and no URIs. For other kinds the scopes include `offline_access`, because
- * libraries ask for it. A logout may redirect to the front page of the application. A single-page application
- * gets web origins too, because its scripts call the token endpoint.
+ * libraries ask for it. The proposed target of a logout is the front page of the application. A single-page
+ * application gets web origins too, because its scripts call the token endpoint.
  */
 export const proposed = (kind: Kind, redirect_uris: string[]) => {
   const { type, grant } = clientKinds[kind]

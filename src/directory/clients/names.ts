@@ -10,7 +10,7 @@ import { type Client, listClientNames } from './store.ts'
 
 /**
  * Returns the name of a client for a page or mail other than the consent page. The name of a dynamic client
- * is unchecked, so the host of its metadata document or redirect URI is shown.
+ * is unchecked, so the host of its metadata document or redirect URI is returned.
  */
 export const checkedName = (client: Client, redirect_uri = client.redirect_uris[0] ?? ''): string => {
   if (!isDynamic(client)) return client.name || client.client_id

@@ -24,7 +24,7 @@ export const presentationFields = {
   policy_uri: address.describe('Privacy policy, linked where people consent.'),
   tos_uri: address.describe('Terms of use, linked where people consent.'),
   initiate_login_uri: address.describe(
-    'Address with which people start the application. It begins a login, and Gatehouse adds `iss` (OpenID Connect Core section 4).',
+    'URL that starts the application with a login. Gatehouse adds the parameter `iss` to it (OpenID Connect Core section 4).',
   ),
 }
 

@@ -45,7 +45,10 @@ export interface Wanted<T> {
   readonly parse: (json: unknown) => T
   /** Milliseconds for which known content is used while it cannot be read again. */
   readonly stale_for: number
-  /** Stored content. If memory has no content, the stored content counts as content that was just read. */
+  /**
+   * Stored content. If memory has no content, the URL is read, and the stored content is used for `stale_for`
+   * if this read fails.
+   */
   readonly stored?: T
   /**
    * Time in milliseconds since the epoch, usually that of the last change of the stored content. Content in
@@ -161,8 +164,8 @@ const isKept = <T>({ read_at }: KnownJson, { stale_for }: Wanted<T>, now: number
 
 /**
  * Waits for the read of an entry, and returns its content. Returns undefined if the read failed and the
- * earlier content is too old. If the entry has no earlier content, returns the stored content: the read may
- * belong to a login, and a login passes no stored content.
+ * earlier content is too old. If the read failed and the entry has no earlier content, returns the stored
+ * content of this call: a login may have begun the read, and a login passes no stored content.
  */
 const usable = async <T>(entry: KnownJson, wanted: Wanted<T>, now: number): Promise<T | undefined> => {
   const found = (await entry.found) as T | undefined

@@ -18,7 +18,8 @@ const oauth = {
   scopes: set(scope, 50).describe('Scopes that are requested.'),
 }
 
-const PRESET = 'A well-known provider. Its settings replace values that the request lacks. Empty for none.'
+const PRESET =
+  'A well-known provider; empty for none. A newly chosen preset supplies the settings that the request lacks.'
 
 export const oidcSettings = {
   ...oauth,

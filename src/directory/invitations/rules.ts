@@ -93,7 +93,7 @@ const invitingClient = async (
 ): Promise<Maker | undefined> => {
   const client = await readClient(q, id)
   if (!client) return undefined
-  // A client that is younger than the invitation has the id of a deleted client, which made the invitation. A
+  // If the client was created after the invitation, a deleted client with the same id made the invitation. A
   // `created_at` in the future was stored before the clock was set back, and is ignored.
   if (client.created_at > invitation.created_at && client.created_at <= now + CLOCK_SKEW) return undefined
   return { email: null, organization_id: client.organization_id, permissions: expand(client.scopes) }

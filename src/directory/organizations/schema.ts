@@ -40,7 +40,7 @@ const documentId = z
   .string('A URL.')
   .refine(isDocumentId, 'An https URL with a path, without fragment, at most 512 characters long.')
 
-// At least 5 minutes to fill in a form. At most 365 days, because a cookie lasts at most 400 days.
+// At least 5 minutes, to leave time for a form. At most 365 days, because a cookie lasts at most 400 days.
 const session_ttl = z.string('A duration such as 12h or 7d.').refine(text => {
   const ms = parseDuration(text)
   return ms !== undefined && ms >= 5 * MINUTE && ms <= 365 * DAY
@@ -155,7 +155,7 @@ export const Settings = z
         'Which users may sign in with a code by mail. The code counts as one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
       ),
       remember_browser_days: nullable(integer(1, 30)).describe(
-        'Days for which users may have a browser remembered, 1 to 30. By default no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. Gatehouse still asks for the second factor after a code or link by mail, when `passkey_required` or `acr_values` demand it, when the request names permissions beyond `profile:*`, in the console, and for changes of the account. When the setting is removed, Gatehouse forgets all browsers.',
+        'Days for which users may have a browser remembered, 1 to 30. By default no browser is remembered. A login by password or provider in a remembered browser needs no second factor, and its `acr` is `1`. Gatehouse still asks for the second factor in each of these cases: the user signed in with a code or link by mail; `passkey_required` or `acr_values` demand it; the request names permissions beyond `profile:*`; the user opens the console; the user changes the account. When the setting is removed, Gatehouse forgets all browsers.',
       ),
       self_deletion: nullable(flag).describe('Whether users may delete their own account.'),
       /** The pictures and the CSS are stored separately (assets.ts). Answers contain their URLs. */

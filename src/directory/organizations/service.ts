@@ -79,7 +79,7 @@ const searchableIn = ({ user_attributes }: Settings) => searchableNames(definiti
 const loginDomainsIn = ({ login_domains }: Settings): readonly string[] => login_domains ?? []
 const DOMAIN_TAKEN = 'A login domain belongs to another organization.'
 
-/** Returns a problem if `domains` lacks `allowed_domains`, or if a new policy needs a missing mail server. */
+/** Returns a problem for `domains` without `allowed_domains`, and for a new policy without a mail server. */
 const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: Settings): Detail[] => {
   const refuse = (message: string): Detail[] => [
     { field: 'settings.registration', code: 'not_allowed', message },

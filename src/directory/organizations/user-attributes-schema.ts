@@ -12,15 +12,15 @@ const MAX_SEARCHABLE = 10
 const NAME = 'A letter, then at most 63 letters, digits, hyphens and underscores.'
 
 /**
- * Returns the rules of a definition. Each rule has its field, true if the definition breaks the rule, and the
- * message.
+ * Returns the rules of a definition. A rule consists of the field, a value that is true if the definition
+ * breaks the rule, and the message.
  */
 const rules = ({ name, type, required, searchable, visible, editable }: UserAttribute) =>
   [
     [
       'visible',
       visible === 'user' && type === 'object',
-      'Pages cannot show objects: use administrator or nobody.',
+      'Pages cannot show objects: set `visible` to `administrator` or `nobody`.',
     ],
     [
       'visible',
@@ -30,7 +30,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'visible',
       editable === 'administrator' && visible === 'nobody',
-      'Administrators must see what they edit: use administrator or user.',
+      'Administrators must see what they edit: set `visible` to `administrator` or `user`.',
     ],
     [
       'required',
@@ -47,7 +47,7 @@ const rules = ({ name, type, required, searchable, visible, editable }: UserAttr
     [
       'editable',
       editable === 'user' && (type === 'array' || name.endsWith('_verified')),
-      'Users cannot edit lists, or names that end in _verified: use administrator or nobody.',
+      'Users cannot edit a list, or an attribute whose name ends in `_verified`: set `editable` to `administrator` or `nobody`.',
     ],
   ] as const
 

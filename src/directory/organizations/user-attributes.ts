@@ -4,8 +4,8 @@ export const attributeTypes = ['string', 'integer', 'number', 'boolean', 'array'
 export const attributeReaders = ['administrator', 'user', 'nobody'] as const
 
 /**
- * A definition with its defaults. The rules of definitions are in user-attributes-schema.ts, because the
- * start of the server does not load that file.
+ * A definition with its defaults. The rules of definitions are in user-attributes-schema.ts, a separate file
+ * that the server need not load at its start.
  */
 export type UserAttribute = {
   name: string

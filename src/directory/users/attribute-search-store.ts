@@ -144,7 +144,7 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 /**
  * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
  * the attribute index and sorted. If there are more matches, users are read in the order of the list and
- * compared with the values. In this case a few rows fill a page.
+ * compared with the values. Because many users match, only a few rows must be read to fill a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

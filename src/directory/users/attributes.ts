@@ -35,7 +35,7 @@ export const ownAttribute = (attributes: Attributes, name: string): unknown =>
  * the definition may be newer than the value. An administrator's change replaces all attributes. If the
  * change lacks an attribute that administrators cannot change, this attribute keeps its value. Some
  * attributes may neither be seen nor changed by administrators. A value for such an attribute is refused,
- * even if it is unchanged. Otherwise a caller could find the stored value by trying values.
+ * even if it equals the stored value. Otherwise a caller could find the stored value by trying values.
  *
  * @param isCaller true for a change through the admin API; false for a change by the server (seed file) or by
  * the user
@@ -59,8 +59,9 @@ export const judgeAttributes = (
     const code = isFixed ? 'read_only' : 'invalid_type'
     if (message) problems.push({ field: `attributes.${name}`, code, message })
   }
-  // Numbers are checked only if there is no other problem. The reason is a stored number that nobody may see.
-  // Each guess of a caller is refused, and a problem with digits would reveal that the guess is wrong.
+  // Numbers are checked only if there is no other problem. Otherwise a caller could guess a large number in
+  // an attribute that nobody may see: each guess is refused as read-only, but only a wrong guess would also
+  // be refused because it may lose digits.
   return { attributes, problems: problems.length > 0 ? problems : numberProblems(given, before) }
 }
 

@@ -9,9 +9,9 @@ import { prepared, type Queries } from '#src/storage/store.ts'
 import type { UserRow } from './store.ts'
 
 /**
- * Filters of a list except the search term. The indexes have the column of each filter. A list is read in the
- * order of an index. Each pair of `enabled` and `email_verified` that the filters allow is one range of the
- * index. Only the first rows of each range are merged and sorted. The cost of a page therefore does not
+ * Filters of a list except the search term. A list is read in the order of an index that begins with the
+ * columns of the filters. Each pair of `enabled` and `email_verified` that the filters allow is one range of
+ * the index. Only the first rows of each range are merged and sorted. The cost of a page therefore does not
  * depend on the filter, the order or the number of users.
  */
 export interface Facets {
@@ -167,8 +167,8 @@ export const readRun = (
 }
 
 /**
- * Calls `read` with slices of a range in the order of the page, until `read` returns true or no slice is
- * left. `rows` is a query for the `seq` of the slice. Other requests run between two slices.
+ * Calls `read` for slices of a range in the order of the page, until `read` returns true or no slice is left.
+ * `read` gets a query that returns the `seq` of each row in the slice. Other requests run between two slices.
  */
 export const readSlices = async (
   q: Queries,

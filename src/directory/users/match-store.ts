@@ -68,8 +68,8 @@ export const found = (
 }
 
 /**
- * True when a match in the index may be no result. This is so if the term has a word of fewer than three
- * characters, if the list has filters, or if a purge is unfinished.
+ * True when some matches in the index may not be results of the search: if the term has a word of fewer than
+ * three characters, if the list has filters, or if a purge is unfinished.
  */
 const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
   purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
@@ -88,8 +88,8 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
  * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
  * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
  * between two parts. If `isMany` is not set and `isCompared` is false, there is only one part, because each
- * match is a result. On PostgreSQL there is always one part, because a statement does not block the event
- * loop.
+ * match is a result, and `read` then reads at most 10,001 results. On PostgreSQL there is always one part,
+ * because a statement does not block the event loop.
  */
 const readMatches = async (
   q: Queries,
@@ -169,7 +169,7 @@ export const countWalked = async (q: Queries, facets: Facets, condition: SQL): P
 }
 
 /**
- * Returns the first users of each range who match the condition on `users`. The ranges are read in the order
+ * Returns the first users of each range who match the condition on `users`. Each range is read in the order
  * of the page.
  */
 export const walk = async (

@@ -169,7 +169,7 @@ export const verifyPassword = async (
   if (text === '' || tooLong(text)) return false
   const stored = hash && isKnownHash(hash) ? hash : undefined
   const own = stored && costOf(stored)
-  // A cost that the runtime cannot compute may have been stored by an earlier version.
+  // An earlier version may have stored a cost that the runtime cannot compute. Such a cost is left out.
   const all = new Set([configuredCost(context), ...costs.filter(cost => isKnownHash(dummyOf(cost)))])
   // Callers omit `costs` only for a user who is already signed in. The time may then depend on that user's
   // own hash.

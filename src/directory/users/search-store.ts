@@ -19,8 +19,8 @@
  * | sortedPage          | all <= 10,000, sort `username` or `email`         | all once; then 0 until users change               |
  * | collect             | all <= 10,000, any other sort                     | all, sorted for each page                         |
  * | beginning           | sort `username` or `email`, one word of three     | a page of one run of the index; all other         |
- * |   + sortedPage      | characters or more, no @; matches that do not     | matches once; then 0 until users change           |
- * |                     | begin with the term <= 10,000                     |                                                   |
+ * |   + sortedPage      | characters or more, no @; at most 10,000 matches  | matches once; then 0 until users change           |
+ * |                     | do not begin with the term                        |                                                   |
  * | walk                | short term                                        | rows up to the last row of the page               |
  * | meet                | the first 4,000 rows of each range fill a page,   | 4,000 for each run of a range                     |
  * |                     | or are the whole range                            |                                                   |

@@ -1,5 +1,5 @@
 /**
- * Google has no `prompt=login`. The chooser of accounts is the strongest page that a request can demand.
+ * Google has no `prompt=login`. The strongest prompt that a request can demand is the choice of an account.
  * https://developers.google.com/identity/openid-connect/openid-connect
  */
 export const google = {
