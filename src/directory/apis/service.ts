@@ -227,7 +227,7 @@ export const deleteApi = (context: Core, id: string, by: ChangedBy): Promise<voi
     await recordApi(context, tx, by, 'api.deleted', api, {})
   })
 
-/** Removes a client that is being deleted from the APIs that name it. Records an event for each of them. */
+/** Removes a client that is being deleted from the APIs that name it. Records an event for each such API. */
 export const removeFromApis = async (
   context: Core,
   tx: Transaction,

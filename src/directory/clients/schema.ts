@@ -38,8 +38,8 @@ const kindNames = ['web', 'spa', 'native', 'service'] as const satisfies Kind[]
 /**
  * A client id must never look like a user id in `sub`: https://www.rfc-editor.org/rfc/rfc9068#section-5. The
  * prefix of clients that registered themselves is refused, because an id with this prefix is looked up only
- * among these clients. The form encoding of client_secret_basic changes no allowed
- * character except `:`, `/` and `~`. Ids without these also work with libraries that omit the encoding.
+ * among these clients. The form encoding of client_secret_basic changes no allowed character except `:`, `/`
+ * and `~`. Ids without these characters also work with libraries that omit the encoding.
  */
 const client_id = z
   .string('A text of 3 to 128 characters.')

@@ -44,7 +44,7 @@ const withRoles = async (q: Queries, rows: Group[]): Promise<GroupWithRoles[]> =
 }
 
 /**
- * Adds the names of its roles to each group. A page of 100 groups may have 10,000 roles, so the permissions
+ * Adds to each group the names of its roles. A page of 100 groups may have 10,000 roles, so the permissions
  * are not read.
  */
 const withRoleNames = async (q: Queries, rows: Group[]): Promise<ListedGroup[]> => {
