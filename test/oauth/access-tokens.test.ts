@@ -7,6 +7,7 @@ import {
   type KeyObject,
 } from 'node:crypto'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { openLogger } from '#src/lib/log.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
 import { signWith } from '#src/tokens/signature.ts'
@@ -15,7 +16,9 @@ import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { basic, bearer, claimsOf, get, grantTokens, headerOf, post } from '#test/support/tokens.ts'
 
-const app = await startApp()
+const logged: Json[] = []
+const log = openLogger('warn', line => void logged.push(JSON.parse(line)))
+const app = await startApp({}, { log })
 const alice = await addUser(app, 'alice', { roles: ['admin'] })
 const client = await addClient(app, 'shop', { scopes: ['openid', 'admin'] })
 const asker = await addClient(app, 'asker', {
@@ -159,6 +162,23 @@ test('the token of a user with many roles is accepted, as long as the headers ma
   expect(access_token.length).toBeWithin(13_000, 15 * 1024)
   expect((await get(app, '/oauth/userinfo', { headers: bearer(access_token) })).status).toBe(200)
   expect((await app.admin('GET', '/users', undefined, access_token)).status).toBe(200)
+  expect(logged).toEqual([])
+  // A token that is too long for many services is issued, and the log names its user.
+  const groups = Array.from({ length: 20 }, (_, i) => `${i}`.padEnd(128, 'group'))
+  for (const name of groups) await create(app, '/roles', { name, permissions: [] })
+  const { id } = await create(app, '/groups', { name: 'Everyone', roles: groups })
+  await app.admin('PUT', `/groups/${id}/members/${boss.id}`)
+  await app.events()
+  const long = await grantTokens(app, client, boss)
+  expect(claimsOf(long.access_token).roles).toHaveLength(96)
+  expect((await app.events()).map(({ type }) => type)).toEqual([
+    'user.login',
+    'session.created',
+    'token.issued',
+  ])
+  expect(logged.splice(0)).toMatchObject([
+    { event: 'long_token', user_id: boss.id, client_id: 'shop', characters: long.access_token.length },
+  ])
 })
 
 describe('O-55 the form of an access token', () => {

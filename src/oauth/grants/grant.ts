@@ -192,9 +192,27 @@ export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): T
   }
 }
 
-/** Issues an access token for a user's session. */
-export const issueAccessToken = (
+/**
+ * Length in characters above which the SDK and Gatehouse's own endpoints refuse an access token, because it
+ * does not fit into 16 KiB of headers.
+ */
+const LONG_TOKEN = 15 * 1024
+
+/**
+ * Issues an access token for a user's session. A token that most services refuse is issued nevertheless,
+ * because a service may accept longer headers. The log says why other services refuse it.
+ */
+export const issueAccessToken = async (
   context: Context,
   client: Client,
   grant: AccessGrant,
-): Promise<IssuedToken> => issueToken(context, accessTokenOf(context, client, grant))
+): Promise<IssuedToken> => {
+  const issued = await issueToken(context, accessTokenOf(context, client, grant))
+  const characters = issued.token.length
+  if (characters > LONG_TOKEN)
+    context.log.warn(
+      { event: 'long_token', user_id: grant.user.id, client_id: client.client_id, characters },
+      `services refuse an access token of more than ${LONG_TOKEN} characters: take roles or groups from the user, or give the roles shorter names`,
+    )
+  return issued
+}
