@@ -47,6 +47,12 @@ const noticesOf = ({ workers }: Core['config']): Allowance => ({
  */
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
+/**
+ * End of a refusal for lack of a mail server. A command such as `apply` refuses by its own settings, and the
+ * running server may have others.
+ */
+export const SET_MAIL = 'set smtp_url and mail_from for the server, and for commands such as apply.'
+
 /** A mail to put into the outbox. The texts are rendered when the mail is sent. */
 export interface NewMail {
   kind: MailKind

@@ -36,6 +36,29 @@ test('PEO-07 a file is refused whole without mail, or without the domains that `
   }
 })
 
+test('a file that needs mail is refused with the settings that the command lacks', async () => {
+  const app = await startApp()
+  const file = readSeed({
+    organizations: [
+      { slug: 'acme', settings: { registration: 'open' } },
+      { slug: 'corp', settings: { email_code: 'all' } },
+    ],
+    users: [{ username: 'carl', email: 'carl@example.com', invite: 'mail' }],
+  })
+  const error = await applySeed(app.context, file).catch((reason: unknown) => reason)
+  const remedy = 'set smtp_url and mail_from for the server, and for commands such as apply.'
+  expect((error as SeedError).mistakes).toEqual([
+    {
+      path: 'organizations[0].settings.registration',
+      message: `Registration needs a mail server: ${remedy}`,
+    },
+    { path: 'organizations[1].settings.email_code', message: `Codes by mail need a mail server: ${remedy}` },
+    { path: 'users[0]', message: `No mail can be sent: ${remedy}` },
+  ])
+  expect(await app.events()).toEqual([])
+  expect((await app.admin('GET', '/users?search=carl')).body.data).toEqual([])
+})
+
 test('a file invites more people by mail than an administrator may, and is charged nothing for them', async () => {
   const app = await startApp({}, { mail: captureMail() })
   const users = Array.from({ length: 510 }, (_, i) => ({

@@ -18,7 +18,7 @@ import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
-import { enqueueMail } from '#src/mail/outbox.ts'
+import { enqueueMail, SET_MAIL } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { givenBy, groupsOf, judgeAcceptance, mayInviteInto } from './rules.ts'
 import { type CreateInvitation, INVITATION_TTL } from './schema.ts'
@@ -156,7 +156,7 @@ const send = async (
 ): Promise<Sent> => {
   const { id, delivery, email, organization_id, locale } = invitation
   if (delivery === 'link') return { invitation, url: invitationUrl(context, token) }
-  if (!context.mail) throw conflict('This server sends no mail: set smtp_url and mail_from.')
+  if (!context.mail) throw conflict(`No mail can be sent: ${SET_MAIL}`)
   // Only callers of the API are limited. A seed file (`serverActor`) may invite a whole organization.
   if (caller.id) chargeAdminMail(context, tx, { organization_id, email: email ?? '', name: 'invitation' })
   const mail = { kind: 'invitation', organization_id, user_id: null, data: { invitation_id: id } } as const

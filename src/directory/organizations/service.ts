@@ -14,6 +14,7 @@ import { within } from '#src/http/tenant.ts'
 import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
+import { SET_MAIL } from '#src/mail/outbox.ts'
 import { removeRememberedOf } from '#src/sessions/remembered-store.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -89,7 +90,7 @@ const registrationProblems = ({ mail }: Pick<Core, 'mail'>, old: Settings, now: 
     return refuse('Registration by domain needs `allowed_domains`.')
   return registration === 'off' || registration === old.registration || mail
     ? []
-    : refuse('Registration needs a mail server: set smtp_url and mail_from.')
+    : refuse(`Registration needs a mail server: ${SET_MAIL}`)
 }
 
 /** Returns a problem if the change turns on codes by mail and the server sends no mail. */
@@ -104,7 +105,7 @@ const emailCodeProblems = (
         {
           field: 'settings.email_code',
           code: 'not_allowed',
-          message: 'Codes by mail need a mail server: set smtp_url and mail_from.',
+          message: `Codes by mail need a mail server: ${SET_MAIL}`,
         },
       ]
 
