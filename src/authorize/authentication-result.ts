@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto'
 import { anonymousActor } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { findAccount } from '#src/directory/identity-providers/account-store.ts'
+import { readProvider } from '#src/directory/identity-providers/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
-import { listWaysIn } from '#src/directory/users/ways-in-store.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { UserId } from '#src/lib/ids.ts'
@@ -127,7 +129,8 @@ const completeAuthentication = async (
   const { request_hash, recovered_by } = flow.pending
   const user = await findUser(tx, organization.id, user_id)
   if (!user) throw new PageError('expired', 400)
-  if (account && !(await isWayIn(tx, user, account))) throw new PageError('expired', 400)
+  const origin = account && (await originOf(tx, user, account))
+  if (account && (!origin || (account.origin ?? origin) !== origin)) throw new PageError('expired', 400)
   const factors = (await listFactors(tx, user_id)).map(({ type }) => type)
   // A remembered browser does not replace the second factor for a change of the account: its cookie
   // identifies a browser, not a person.
@@ -138,7 +141,7 @@ const completeAuthentication = async (
     const { password_changed_at } = user
     const waiting = {
       ...(action && { action: sealAction(context, request_hash, user, action) }),
-      ...(account && { account: { provider_id: account.provider_id, subject: account.subject } }),
+      ...(account && { account: { provider_id: account.provider_id, subject: account.subject, origin } }),
       ...(until !== undefined && { until }),
       ...(auth_time !== undefined && { auth_time }),
     }
@@ -178,18 +181,19 @@ const recordFirstFactor = (
 }
 
 /**
- * True when the account is linked to the user and its provider is enabled. A login may wait for the second
- * factor for half an hour. In this time the user may unlink the account, or an administrator may disable the
- * provider.
+ * Returns a hash of the provider's settings if the account is linked to the user and the provider is enabled;
+ * otherwise undefined. A login may wait for the second factor for half an hour. In this time the user may
+ * unlink the account, or an administrator may disable the provider or move it to another issuer.
  */
-const isWayIn = async (
+const originOf = async (
   tx: Transaction,
   user: UserRow,
-  { provider_id, subject }: NonNullable<AuthenticationResult['account']>,
-): Promise<boolean> =>
-  (await listWaysIn(tx, user)).some(
-    way => way.by === 'provider' && way.provider_id === provider_id && way.subject === subject,
-  )
+  account: NonNullable<AuthenticationResult['account']>,
+): Promise<string | undefined> => {
+  const provider = await readProvider(tx, account.provider_id)
+  const isWayIn = provider?.enabled && (await findAccount(tx, account))?.user_id === user.id
+  return isWayIn ? hash('sha256', JSON.stringify(provider.settings), 'base64url') : undefined
+}
 
 /**
  * Continues after the user of this step has proven another factor. Starts the login, or raises the existing

@@ -678,8 +678,11 @@ export const tables = (kit: Kit) => {
           password_changed_at: number
           /** Sealed post-login action. */
           action?: string
-          /** The provider account that identified the user. */
-          account?: { provider_id: IdentityProviderId; subject: string }
+          /**
+           * The provider account that identified the user. `origin` is a hash of the settings of the provider
+           * at that time.
+           */
+          account?: { provider_id: IdentityProviderId; subject: string; origin?: string | undefined }
           /** Time at which the login ends at the latest, if the provider limits the login. */
           until?: number
         } | null>(),

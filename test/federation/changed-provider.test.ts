@@ -179,6 +179,7 @@ describe('FED-20 a login that waits for the second factor', () => {
   const ends: [string, (given: { alias: string; user_id: UserId }) => Promise<unknown>][] = [
     ['its provider is disabled', ({ alias }) => changes[0]?.[1](alias) as Promise<unknown>],
     ['its provider is deleted', ({ alias }) => changes[1]?.[1](alias) as Promise<unknown>],
+    ['its provider is moved', ({ alias }) => changes[2]?.[1](alias) as Promise<unknown>],
     ['its account is unlinked', ({ user_id }) => unlinkAll(user_id)],
   ]
 
