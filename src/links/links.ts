@@ -1,6 +1,6 @@
 import type { Core } from '#src/context.ts'
 import type { UserChangedBy } from '#src/directory/users/change.ts'
-import { insertLink, type Link } from '#src/directory/users/link-store.ts'
+import { insertLink, type Link, trimSignInLinks } from '#src/directory/users/link-store.ts'
 import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { conflict } from '#src/lib/app-error.ts'
@@ -51,6 +51,13 @@ const createLink = async (
 export const createSetUpLink = (context: Core): Promise<string> =>
   createLink(context, { kind: 'set_up', user_id: null, organization_id: DEFAULT_ORGANIZATION })
 
+/**
+ * Maximum number of unused sign-in links of a user. The write that ends the user's sessions deletes the
+ * links, and 10,000 of them would hold it for 56 ms. The oldest link is deleted, not the new one refused,
+ * because a person waits for the new one.
+ */
+const MAX_LINKS = 20
+
 type Holder = Pick<UserRow, 'id' | 'organization_id'>
 
 /**
@@ -71,6 +78,7 @@ export const createSignInLink = async (
   const { id: user_id, organization_id } = user
   await recordUser(context, tx, by, 'user.updated', user, { fields: ['sign_in_link'] })
   const permissions = caller ? [...caller.permissions] : null
+  await trimSignInLinks(tx, user_id, MAX_LINKS - 1)
   return createLink(context, { kind: 'sign_in', user_id, organization_id, permissions }, tx)
 }
 

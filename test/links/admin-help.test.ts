@@ -127,6 +127,34 @@ describe('a sign-in link', () => {
     expect((await browser.submit(await browser.get(body.url), choose)).location).toBe('/account')
     expect((await browser.get(body.url)).status).toBe(410)
   })
+
+  test('ends when 20 newer ones are unused; links of mails and of other users stay', async () => {
+    const stored = async (user_id: string) =>
+      (await app.context.store.read(async q => q.select().from(q.tables.links))).filter(
+        link => link.user_id === user_id,
+      )
+    const make = async ({ id }: { id: string }): Promise<string> => {
+      app.clock.advance(1)
+      const { status, body } = await app.admin('POST', `/users/${id}/sign-in-link`)
+      expect(status).toBe(201)
+      return body.url
+    }
+    const [user, other] = [await addUser(app, 'often'), await addUser(app, 'seldom')]
+    await make(other)
+    await app.admin('POST', `/users/${user.id}/send-password-reset`)
+    while ((await deliverMails(app.context)) > 0);
+    await app.events()
+    const urls: string[] = []
+    for (let i = 0; i < 21; i++) urls.push(await make(user))
+    expect((await app.events()).map(({ metadata }) => metadata)).toEqual(
+      urls.map(() => ({ fields: ['sign_in_link'] })),
+    )
+    const kinds = (await stored(user.id)).map(({ kind }) => kind).sort()
+    expect(kinds).toEqual(['reset_password', ...Array(20).fill('sign_in')])
+    expect(await stored(other.id)).toHaveLength(1)
+    const statuses = urls.map(async url => (await openBrowser(app).get(url)).status)
+    expect(await Promise.all(statuses)).toEqual([410, ...Array(20).fill(200)])
+  })
 })
 
 describe('mail on request', () => {

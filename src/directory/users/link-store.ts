@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, notInArray, sql } from 'drizzle-orm'
 import type { UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -63,6 +63,19 @@ export const consumeSignInLink = async (
     .where(and(eq(links.link_hash, link_hash), inArray(links.kind, signInKinds), gt(links.expires_at, now)))
     .returning({ kind: links.kind, permissions: links.permissions })
   return link
+}
+
+/** Deletes the oldest sign-in links of a user until `keep` remain. Links of reset mails stay valid. */
+export const trimSignInLinks = async (tx: Transaction, user_id: UserId, keep: number): Promise<void> => {
+  const { links } = tx.tables
+  const own = and(eq(links.user_id, user_id), eq(links.kind, 'sign_in'))
+  const newest = tx
+    .select({ link_hash: links.link_hash })
+    .from(links)
+    .where(own)
+    .orderBy(desc(links.created_at), links.link_hash)
+    .limit(keep)
+  await tx.delete(links).where(and(own, notInArray(links.link_hash, newest)))
 }
 
 /** Deletes a user's sign-in links and returns the number of deleted links. */
