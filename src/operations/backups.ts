@@ -81,17 +81,22 @@ const mb = (bytes: number): number => Math.floor(bytes / 1e6)
 const RESERVE = 64 * 1024 * 1024
 
 /**
- * Removes the unfinished files of interrupted backups. Returns the reason why no backup can begin. Returns
- * undefined when a backup can begin. A backup of SQLite is refused if it does not fit on the disk: it would
- * fill the disk, and the writes of the server would fail until the backup fails too. The size of a PostgreSQL
- * backup is not known in advance.
+ * Makes the folder, and removes the unfinished files of interrupted backups. Returns the reason why no backup
+ * can begin. Returns undefined when a backup can begin. A backup of SQLite is refused if it does not fit on
+ * the disk: it would fill the disk, and the writes of the server would fail until the backup fails too. The
+ * size of a PostgreSQL backup is not known in advance.
  */
 const prepare = (config: Config): string | undefined => {
-  for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
+  const folder = folderOf(config)
+  try {
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+    for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
+  } catch (error) {
+    return `The folder of the backups cannot be used: ${(error as Error).message}.`
+  }
   const database = join(config.data_dir, DATABASE_FILE)
   if (config.database_url || !existsSync(database)) return undefined
-  const folder = folderOf(config)
-  const { bavail, bsize } = statfsSync(existsSync(folder) ? folder : config.data_dir)
+  const { bavail, bsize } = statfsSync(folder)
   const [free, needed] = [bavail * bsize, backupSize(database) + RESERVE]
   return free < needed
     ? `The backup needs ${mb(needed)} MB of free space in ${folder}, but only ${mb(free)} MB are free.`
@@ -112,7 +117,6 @@ export const makeBackup = async ({ config, clock, log, backups }: Context, keep:
   const file = join(folder, made)
   backups.add(file)
   try {
-    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
     const obstacle = prepare(config)
     if (obstacle) throw new Error(obstacle)
     const child = Bun.spawn([...runningProgram(), 'backup', file], {
@@ -231,7 +235,7 @@ export const backupRoutes = (context: Context): AdminRoute[] => [
     status: 202,
     answer: Backups,
     errors: [409],
-    conflict: 'A backup is being made, or there is no room for one.',
+    conflict: 'A backup is being made, there is no room for one, or its folder cannot be used.',
     handle: async ({ caller, client_info }) => {
       await beginBackup(context, () =>
         writeAs(context, caller, tx =>

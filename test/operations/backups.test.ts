@@ -1,5 +1,13 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -39,6 +47,20 @@ test('EVT-18 a backup is begun once at a time, recorded, listed and never sent',
   })
   expect((await app.admin('GET', `/backups/${name}`)).status).toBe(404)
 }, 20_000)
+
+test('a backup whose folder cannot be made is refused and not recorded', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  symlinkSync(join(data_dir, 'missing'), join(data_dir, 'backups'))
+  await app.admin('GET', '/backups')
+  await app.events()
+  const { status, body } = await app.admin('POST', '/backups')
+  expect([status, body.error]).toEqual([409, 'conflict'])
+  expect(body.error_description).toStartWith('The folder of the backups cannot be used: EEXIST')
+  expect(readdirSync(data_dir)).not.toContain('missing')
+  expect(await app.events()).toEqual([])
+})
 
 test('a backup removes files that no process writes to, and no other', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
