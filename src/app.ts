@@ -4,7 +4,7 @@ import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
 import { asAppError, errorAnswer, wantsPage } from './http/answer.ts'
 import { type Call, openCall } from './http/call.ts'
 import type { AdminRoute } from './http/guard.ts'
-import { type MethodTable, unmatchedError } from './http/method-table.ts'
+import { type MethodTable, PATHS_WITH_EFFECTS, unmatchedError } from './http/method-table.ts'
 import { logRequest } from './http/request-log.ts'
 import { type OpenSection, openSections } from './http/sections.ts'
 import { DAY, SECOND } from './lib/duration.ts'
@@ -109,12 +109,6 @@ const isDecodable = (path: string): boolean => {
     return false
   }
 }
-
-/**
- * Paths whose GET may use up a value or issue a code. A HEAD request must not have these effects, because
- * mail scanners and link previews send HEAD before a person opens the link.
- */
-const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 
 /**
  * True when a page loads the URL as a part of itself, such as an image, font or stylesheet. Paths with

@@ -4,7 +4,13 @@ import type { Call } from './call.ts'
 /** Declared paths with their allowed methods. Paths without parameters come first. */
 export type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
-/** Returns the table of the routes. */
+/**
+ * Paths whose GET may use up a value or issue a code. A HEAD request must not have these effects, because
+ * mail scanners and link previews send HEAD before a person opens the link.
+ */
+export const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
+
+/** Returns the table of the routes. A path with GET has HEAD too, unless its GET may have an effect. */
 export const methodTable = (routes: readonly { method: string; path: string }[]): MethodTable => {
   const table = Map.groupBy(routes, ({ path }) => path)
   const pattern = (path: string) =>
@@ -19,7 +25,11 @@ export const methodTable = (routes: readonly { method: string; path: string }[])
     .map(([path, found]) => ({
       path,
       pattern: pattern(path),
-      methods: new Set(found.map(({ method }) => method)),
+      methods: new Set(
+        found.flatMap(({ method }) =>
+          method === 'GET' && !PATHS_WITH_EFFECTS.test(path) ? ['GET', 'HEAD'] : [method],
+        ),
+      ),
     }))
 }
 

@@ -159,6 +159,17 @@ describe('O-71 HEAD', () => {
     expect(answer.headers.get('location')).toBeNull()
     expect((await ask('GET')).headers.get('location')).toContain('code=')
   })
+
+  test.each([
+    ['/healthz', 'GET, HEAD'],
+    ['/.well-known/jwks.json', 'GET, HEAD, OPTIONS'],
+    ['/api/v1/admin/users', 'POST, GET, HEAD'],
+  ])('is among the methods that %s allows', async (path, allow) => {
+    await app.events()
+    const answer = await app.call(path, { method: 'PATCH' })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
+    expect(await app.events()).toEqual([])
+  })
 })
 
 test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
