@@ -170,7 +170,9 @@ export const containsText = ({ engine }: Queries, column: Column, term: string):
   const special = engine === 'postgres' ? /[\\^$.*+?()[\]{}|]/ : /[*?[]/
   const quoted = engine === 'postgres' ? '\\$&' : '[$&]'
   const pattern = Array.from(term, character => {
-    const cases = new Set([character, character.toLowerCase(), character.toUpperCase()])
+    const upper = character.toUpperCase()
+    // The Greek sigma has another small letter at the end of a word.
+    const cases = new Set([character, character.toLowerCase(), upper, ...(upper === 'Σ' ? 'σς' : '')])
     const forms = [...cases].filter(form => [...form].length === 1)
     return forms.length > 1 ? `[${forms.join('')}]` : character.replace(special, quoted)
   }).join('')

@@ -16,12 +16,13 @@ const finder =
 
 test('ROL-11 roles are found by part of name, in either case of each letter', async () => {
   const app = await startApp()
-  for (const name of ['Ärzte [50%]', 'Łódź_Στάση', 'a^b.c*d?e\\f-g'])
+  for (const name of ['Ärzte [50%]', 'Łódź_Στάσης', 'a^b.c*d?e\\f-g'])
     await create(app, '/roles', { name, permissions })
   const found = finder(app)
   for (const term of ['ärzte', 'ÄRZTE', 'e [50%]', '[', ']', '%'])
     expect([term, await found(term)]).toEqual([term, ['Ärzte [50%]']])
-  for (const term of ['łÓDŹ', 'ΣΤΆ', '_']) expect([term, await found(term)]).toEqual([term, ['Łódź_Στάση']])
+  for (const term of ['łÓDŹ', 'ΣΤΆ', 'ΣΗΣ', 'σησ', '_'])
+    expect([term, await found(term)]).toEqual([term, ['Łódź_Στάσης']])
   for (const term of ['^', '.', '*', '?', '\\', 'A^B.C*D?E\\F-G'])
     expect([term, await found(term)]).toEqual([term, ['a^b.c*d?e\\f-g']])
   for (const term of ['nothing', "'", '"', '[a-z]', 'a.b', 'Full access', 'role_admin'])
