@@ -36,12 +36,12 @@ export const setNames = (config: Config): string[] => [
  * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts even if it cannot write to
  * the data directory. In that case the addresses are not stored.
  */
-export const rememberStart = (config: Config, port: number, version = VERSION_LINE): void => {
+export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
   const started: LastStart = {
     url: config.url,
     local_url: localUrl(config, port),
-    version,
+    version: VERSION_LINE,
     settings: setNames(config),
   }
   try {

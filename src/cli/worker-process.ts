@@ -1,7 +1,8 @@
 import type { Subprocess } from 'bun'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
-import type { FromWorker, ReadyWorker, ToWorker } from './worker.ts'
+import type { Ready } from './server.ts'
+import type { FromWorker, ToWorker } from './worker.ts'
 
 /** A worker that still runs this many milliseconds after SIGTERM is killed. Normally it ends within 2 s. */
 const KILL_AFTER = 3 * SECOND
@@ -14,7 +15,7 @@ const METRICS_WAIT = SECOND
 /** A running worker, as its supervisor sees it. */
 export interface WorkerProcess {
   /** Rejects when the process ends before it answers requests. */
-  ready: Promise<ReadyWorker>
+  ready: Promise<Ready>
   /** Resolves to the exit code. */
   exited: Promise<number>
   /** Returns the worker's metrics. Returns an empty text when the metrics do not arrive in time. */
@@ -77,7 +78,7 @@ const spawnWorker = ({
   file,
   allMetrics,
 }: WorkerOptions): WorkerProcess => {
-  const ready = Promise.withResolvers<ReadyWorker>()
+  const ready = Promise.withResolvers<Ready>()
   const asked: ((text: string) => void)[] = []
   const child: Subprocess = Bun.spawn(
     [

@@ -1,13 +1,10 @@
 import { loadConfig } from '#src/config.ts'
-import { VERSION_LINE } from '#src/lib/version.ts'
+import { rememberStart } from './last-start.ts'
 import { type Ready, serveAlone } from './server.ts'
-
-/** Facts about a worker that has started, with its version (`VERSION_LINE`). */
-export type ReadyWorker = Ready & { version: string }
 
 /** Message of a worker to its supervisor. */
 export type FromWorker =
-  | { type: 'ready'; ready: ReadyWorker }
+  | { type: 'ready'; ready: Ready }
   /** Answer to `collect`: the metrics of this worker. */
   | { type: 'metrics'; text: string }
   /** Asks for the metrics of all workers, because this worker got a request for `/metrics`. */
@@ -21,14 +18,19 @@ const tell = (message: FromWorker): void => void process.send?.(message)
 /**
  * Runs one of several servers that share a port. The worker ends when its supervisor ends, because only the
  * supervisor can replace or stop the worker. Only the supervisor writes the ready line and reports to the
- * service manager.
+ * service manager. The first worker stores the settings for commands, because the settings file may have
+ * changed since the supervisor read it.
  */
 export const worker = (options: { config?: string; first?: boolean; upgrade?: boolean }): Promise<void> => {
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))
-  return serveAlone(loadConfig(process.env, options.config), {
+  const loaded = loadConfig(process.env, options.config)
+  return serveAlone(loaded, {
     isFirst: options.first ?? false,
     upgrades: options.upgrade ?? false,
-    onReady: ready => tell({ type: 'ready', ready: { ...ready, version: VERSION_LINE } }),
+    onReady: ready => {
+      if (options.first) rememberStart({ ...loaded.config, url: ready.url }, ready.port)
+      tell({ type: 'ready', ready })
+    },
     metrics: own => {
       const waiting: ((text: string) => void)[] = []
       process.on('message', (message: ToWorker) => {

@@ -4,11 +4,9 @@ import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { joinMetrics } from '#src/lib/metrics.ts'
 import { holdInstalled, runningProgram } from '#src/lib/program.ts'
-import { rememberStart } from './last-start.ts'
 import { freePort } from './listen.ts'
 import { openLog } from './log.ts'
-import { announce, stopSignal, tellServiceManager } from './server.ts'
-import type { ReadyWorker } from './worker.ts'
+import { announce, type Ready, stopSignal, tellServiceManager } from './server.ts'
 import { startWorker, type WorkerProcess, type WorkerRole } from './worker-process.ts'
 
 /**
@@ -36,15 +34,14 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const pool = openPool(log, role =>
     startWorker({ ...role, log, port, workers, file, allMetrics: () => pool.metrics() }),
   )
-  const remember = ({ url, version }: ReadyWorker) => rememberStart({ ...config, url }, port, version)
   const stopped = stopSignal()
   const started = Promise.withResolvers<void>()
   let replacing = started.promise
   process.on('SIGHUP', () => {
-    replacing = replacing.then(pool.replace).then(first => first && remember(first))
+    replacing = replacing.then(pool.replace)
   })
   /** Starts all workers. Resolves to the first worker, or to undefined when the pool is stopped before. */
-  const startAll = async (): Promise<ReadyWorker | undefined> => {
+  const startAll = async (): Promise<Ready | undefined> => {
     const first = pool.start(1)
     const ready = await first.ready.catch(() => undefined)
     if (pool.isStopping()) return undefined
@@ -59,7 +56,6 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const ready = await Promise.race([startAll(), stopped])
   if (ready) {
     started.resolve()
-    remember(ready)
     if (!movesConnections())
       log.info(
         { event: 'config' },
@@ -103,11 +99,11 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
   /**
    * Replaces a worker by a new worker of the installed version. Rejects when the new worker does not start.
    */
-  const replaceOne = async (number: number): Promise<ReadyWorker> => {
+  const replaceOne = async (number: number): Promise<void> => {
     const { command, release } = holdInstalled()
     // No new worker upgrades the schema, because the old workers still need the old schema.
     const next = startOne({ program: command(), isFirst: number === 1, upgrades: false })
-    const ready = await next.ready.catch(error => {
+    await next.ready.catch(error => {
       release()
       throw error
     })
@@ -117,7 +113,6 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
     const old = workers.get(number)
     void keep(number, next, command).finally(release)
     await old?.end()
-    return ready
   }
   return {
     start: (number: number): WorkerProcess => {
@@ -127,23 +122,19 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
       return worker
     },
     /**
-     * Replaces the workers one by one. Resolves to the first new worker when all workers are replaced. When a
-     * new worker does not start, resolves to undefined, and the remaining old workers continue to answer.
+     * Replaces the workers one by one. When a new worker does not start, the remaining old workers continue
+     * to answer.
      */
-    replace: async (): Promise<ReadyWorker | undefined> => {
-      let first: ReadyWorker | undefined
+    replace: async (): Promise<void> => {
       for (const number of [...workers.keys()]) {
-        const ready = await replaceOne(number).catch((error: Error) => error)
-        if (isStopping) return undefined
-        if (ready instanceof Error) {
-          const said = { event: 'worker', worker: number, reason: ready.message }
-          log.error(said, 'the new worker did not start; the old ones stay')
-          return undefined
+        const failure = await replaceOne(number).catch((error: Error) => error)
+        if (isStopping) return
+        if (failure) {
+          const said = { event: 'worker', worker: number, reason: failure.message }
+          return log.error(said, 'the new worker did not start; the old ones stay')
         }
-        first ??= ready
       }
       log.info({ event: 'worker', workers: workers.size }, 'all workers were replaced')
-      return first
     },
     metrics: async (): Promise<string> =>
       joinMetrics(

@@ -102,9 +102,12 @@ testOnPostgres(
     const before = await workersOf(server)
     const statuses = askOften(server.url)
     // The server keeps the number of workers of its start.
-    writeFileSync(file, 'workers: 1\n')
+    writeFileSync(file, 'workers: 1\nsmtp_url: smtp://127.0.0.1:1\nmail_from: id@example.com\n')
     server.signal('SIGHUP')
     await until(() => server.output().includes('all workers were replaced'))
+    // Commands read here which settings the workers have.
+    const { settings } = JSON.parse(readFileSync(join(server.data_dir, 'server.json'), 'utf8'))
+    expect(settings).toEqual(['smtp_url', 'mail_from'])
     expect(await statuses()).toEqual([200])
     expect(before.filter(isAlive)).toEqual([])
 
