@@ -107,9 +107,11 @@ test('root follows no link that the owner of the data directory made in the plac
   const [missing, outside] = [join(folder, 'missing'), join(folder, 'outside.db')]
   writeFileSync(outside, '')
   symlinkSync(missing, join(data_dir, 'gatehouse.lock'))
-  symlinkSync(outside, join(data_dir, 'gatehouse.db'))
   give(data_dir)
   expect(() => lockInstance(data_dir)).toThrow('cannot be written to (ELOOP)')
+  symlinkSync(outside, join(data_dir, 'gatehouse.db'))
+  give(data_dir)
+  expect(() => lockInstance(data_dir)).toThrow('gatehouse.db is a link of another user')
   await expect(openStore({ data_dir })).rejects.toThrow('cannot be written to (ELOOP)')
   expect(() => followed(join(data_dir, 'gatehouse.db'))).toThrow('is a link of another user')
   expect([existsSync(missing), statSync(outside).size]).toEqual([false, 0])

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
@@ -24,4 +24,24 @@ test('R-17 one server for each data directory, until it stops or dies', async ()
   other.kill('SIGKILL')
   await other.exited
   lockInstance(folder)()
+})
+
+test('R-17 one server for each database, to which several data directories may link', () => {
+  const folder = () => mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const [home, ...others] = [folder(), folder(), folder()]
+  const linked = (name: string) => {
+    writeFileSync(join(home, name), '')
+    return others.map(other => {
+      const data_dir = mkdtempSync(join(other, 'data-'))
+      symlinkSync(join(home, name), join(data_dir, 'gatehouse.db'))
+      return data_dir
+    })
+  }
+  const [one = '', two = ''] = linked('gatehouse.db')
+  const [three = '', four = ''] = linked('other.db')
+  const unlock = [lockInstance(one), lockInstance(three)]
+  for (const data_dir of [home, two, four])
+    expect(() => lockInstance(data_dir)).toThrow(`${data_dir} is in use by another Gatehouse server`)
+  for (const free of unlock) free()
+  for (const data_dir of [home, four]) lockInstance(data_dir)()
 })

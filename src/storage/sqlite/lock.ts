@@ -1,8 +1,9 @@
 import { Database } from 'bun:sqlite'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeDataDir, touch } from '#src/storage/data-dir.ts'
+import { followed, makeDataDir, touch } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
 
 export const LOCK_FILE = 'gatehouse.lock'
 /** File with the addresses of the last server that was started on a data directory. */
@@ -17,13 +18,15 @@ const held = new Set<Database>()
 /**
  * Locks the data directory for this process. Returns the function that unlocks the directory. Without the
  * lock two servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty
- * file. The operating system releases the lock when the process ends, even after a crash.
+ * file. The operating system releases the lock when the process ends, even after a crash. The file is beside
+ * the database, even if the data directory has only a link to it, because another directory may have one too.
  *
  * @throws StorageError while another process holds the lock
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
-  const path = join(data_dir, LOCK_FILE)
+  // For a database in the data directory this is `LOCK_FILE`.
+  const path = followed(join(data_dir, DATABASE_FILE)).replace(/(?:\.db)?$/, '.lock')
   touch(path)
   const db = new Database(path)
   try {
