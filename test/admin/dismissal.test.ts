@@ -7,7 +7,7 @@ import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { addTenant, keyOf, sendTo } from '#test/support/routes.ts'
-import { freshStore } from '#test/support/store.ts'
+import { freshStore, newDataDir } from '#test/support/store.ts'
 import { claimsOf, grantTokens } from '#test/support/tokens.ts'
 
 let app: TestApp
@@ -29,7 +29,7 @@ const held = (store: Store): Store => ({
 })
 
 beforeEach(async () => {
-  app = await startApp({}, { mail: captureMail(), store: held(await freshStore()) })
+  app = await startApp({ data_dir: newDataDir() }, { mail: captureMail(), store: held(await freshStore()) })
 })
 
 const dump = () =>

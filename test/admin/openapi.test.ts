@@ -9,9 +9,10 @@ import { type Json, noCall, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { addRememberedTo, addWaiting } from '#test/support/routes.ts'
+import { newDataDir } from '#test/support/store.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
-const app = await startApp({}, { mail: captureMail(), fetch: noCall })
+const app = await startApp({ data_dir: newDataDir() }, { mail: captureMail(), fetch: noCall })
 const document: Json = await (await app.call('/api/v1/openapi.json')).json()
 
 interface Operation {

@@ -19,6 +19,7 @@ import {
   type Tenant,
 } from '#test/support/routes.ts'
 import { hearStatements } from '#test/support/statements.ts'
+import { newDataDir } from '#test/support/store.ts'
 
 // Records the text of each statement of this file's databases in `statements`.
 afterAll(hearStatements(text => statements.push(text)))
@@ -53,7 +54,7 @@ const nobody: Tenant = {
 }
 
 const startWorld = async () => {
-  app = await startApp({}, { mail: captureMail(), fetch: noCall })
+  app = await startApp({ data_dir: newDataDir() }, { mail: captureMail(), fetch: noCall })
   acme = await addTenant(app)
   beta = await addTenant(app)
   home = await addTenant(app, { id: 'org_default', slug: 'default' })

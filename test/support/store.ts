@@ -10,6 +10,9 @@ import { analyze, temporaryPostgres } from './postgres.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 
+/** Makes a data directory for an app whose calls begin backups. */
+export const newDataDir = (): string => mkdtempSync(join(folder, 'data-'))
+
 let template: Promise<string> | undefined
 let copies = 0
 
