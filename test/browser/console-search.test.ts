@@ -107,6 +107,31 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-11 the result that the arrow keys choose is in view',
+  async () => {
+    await enterConsole(at.page, at.served.url)
+    await at.page.keyboard.press('Control+k')
+    await at.page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
+    for (const [key, place] of [
+      ['ArrowUp', 'last-child'],
+      ['ArrowDown', 'first-child'],
+    ] as const) {
+      await at.page.keyboard.press(key)
+      const chosen = at.page.locator(`[role=option]:${place}[aria-selected=true]`)
+      await chosen.waitFor()
+      const hidden = await chosen.evaluate(option => {
+        const [inner, outer] = [option, option.parentElement ?? option].map(each =>
+          each.getBoundingClientRect(),
+        )
+        return Math.max(0, (outer?.top ?? 0) - (inner?.top ?? 0), (inner?.bottom ?? 0) - (outer?.bottom ?? 0))
+      })
+      expect([key, hidden]).toEqual([key, 0])
+    }
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-51 each object links to its events, which show their times with seconds and in UTC',
   async () => {
     const { app, url } = at.served

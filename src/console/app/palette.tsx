@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { asProblem, read, withQuery } from './api.ts'
 import { useModal } from './dialogs.tsx'
 import { type PageOf, useSettled } from './hooks.ts'
@@ -146,6 +146,11 @@ const Panel = (props: { opening: number }) => {
     return (meant.includes(each) ? 1 : 3) + Number(!title.startsWith(typed))
   }
   const shown = [...meant, ...(typed === '' ? [] : found.items)].sort((one, other) => rank(one) - rank(other))
+  // The focus stays in the field, so the browser does not scroll the list.
+  useLayoutEffect(
+    () => document.getElementById(`found-${at}`)?.scrollIntoView({ block: 'nearest' }),
+    [at, shown.length],
+  )
   const close = () => {
     // The browser sends the close event with a delay. When the event arrives, the search may be open again.
     if (opening.value === props.opening) opening.value = 0
