@@ -109,3 +109,35 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-10 forced colours show the current item of the menu, a form, tabs and the search, and the dots of events',
+  async () => {
+    /** True if the area looks different after the change of the element. */
+    const isSeen = async (element: string, change: (each: Element) => void, area = element) => {
+      const look = () => page.locator(area).first().screenshot()
+      await page.locator(element).first().waitFor({ state: 'attached' })
+      const before = await look()
+      await page.locator(element).first().evaluate(change)
+      return !before.equals(await look())
+    }
+    const unmark = (each: Element) => {
+      for (const name of ['aria-current', 'aria-selected']) each.removeAttribute(name)
+    }
+    const hide = (each: Element) => {
+      if (each instanceof HTMLElement) each.style.visibility = 'hidden'
+    }
+    await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
+    await enterConsole(page, served.url, '/console/organizations/default')
+    expect(await isSeen('#tab-names', unmark)).toBe(true)
+    expect(await isSeen('.menu nav [aria-current]', unmark, '.menu nav [href$=organizations]')).toBe(true)
+    await page.keyboard.press('Control+k')
+    expect(await isSeen('#found-0', unmark)).toBe(true)
+    await page.goto(`${served.url}/console/users`)
+    expect(await isSeen('.tabs [aria-current]', unmark, '.tabs')).toBe(true)
+    await page.goto(`${served.url}/console/events`)
+    expect(await isSeen('.toggle .dot', hide, '.toggle')).toBe(true)
+    expect(await isSeen('li.event .dot', hide, 'li.event')).toBe(true)
+  },
+  60_000,
+)
