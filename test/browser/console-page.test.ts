@@ -141,3 +141,24 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-22 the button of the search takes one line in each language',
+  async () => {
+    for (const locale of Object.keys(languages)) {
+      const other = await openPage({ viewport: { width: 1280, height: 900 }, locale })
+      await enterConsole(other.page, served.url)
+      await other.page.locator('.find').waitFor()
+      const lines = await other.page.locator('.find span, .find kbd').evaluateAll(parts =>
+        parts.map(part => {
+          const text = new Range()
+          text.selectNodeContents(part)
+          return new Set([...text.getClientRects()].map(({ top }) => top)).size
+        }),
+      )
+      expect([locale, lines]).toEqual([locale, [1, 1]])
+      await other.close()
+    }
+  },
+  120_000,
+)
