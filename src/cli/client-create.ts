@@ -47,7 +47,7 @@ export const clientCreate = async (name: string, options: Options): Promise<void
     print(options.json ? JSON.stringify(application, null, 2) : report(application))
     if (options.kind === 'service' && client.scopes.includes('admin'))
       console.error(
-        `gatehouse: the scope admin makes ${name} an administrator with every permission; use another name for a scope of your own service`,
+        `gatehouse: the scope "admin" gives ${name} every permission of an administrator; if you meant a scope of your own service, give it another name`,
       )
     await warnUnlessAnswered(context.config.url)
   })
@@ -100,8 +100,8 @@ const inputOf = (
     ...(scope && { scopes: scope }),
   })
   if (parsed.success) return parsed.data
-  // Without --post-logout-redirect the post-logout URI is derived from --redirect. Mistakes in the derived
-  // URI repeat mistakes in --redirect and are not reported.
+  // Without --post-logout-redirect the post-logout URI is derived from --redirect. A mistake in the derived
+  // URI is a mistake in --redirect too, and only the latter is reported.
   const problems = parsed.error.issues.filter(
     ({ path: [field] }) =>
       optionOf[String(field)] !== undefined && (field !== 'post_logout_redirect_uris' || postLogoutRedirect),

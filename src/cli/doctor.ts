@@ -94,7 +94,8 @@ const needInstance: Record<string, string> = {
 
 /**
  * Settings on which a check depends. The check is skipped when the server that was started last has one of
- * them and this command does not, because the finding would be about other settings.
+ * them and this command does not, because the finding would be about the settings of this command, not about
+ * those of the server.
  */
 const needSettings: Record<string, string[]> = {
   scheme: ['host', 'tls_cert', 'trusted_proxies'],

@@ -15,7 +15,8 @@ const BATCH = 1_000
 export const eventsExport = async (options: { config?: string; since?: string }): Promise<void> => {
   const { config } = loadConfig(process.env, options.config)
   const { since: text = '1970-01-01' } = options
-  // `Date.parse` reads a time without a zone, and a date such as 2026-1-31, in the zone of this machine.
+  // A time without a zone, and a date such as 2026-1-31, are refused, because `Date.parse` would read them in
+  // the zone of this machine.
   const since = /^\d{4}(-\d\d){0,2}$|(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(since)) throw new ConfigError('--since: not a time such as 2026-01-31T08:00:00Z.')
   const { store } = await openExisting(config, silentLog)

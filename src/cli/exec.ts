@@ -36,8 +36,9 @@ const run = async (
   [program = '', ...args]: string[],
   env: Record<string, string | undefined>,
 ): Promise<number> => {
-  // A terminal sends Ctrl-C to the command too, also when the input is a file. Test runners take a second
-  // SIGINT as an order to abort. SIGINT from another process is therefore ignored at a terminal.
+  // A terminal sends Ctrl-C to the command too, even when the input is a file. SIGINT is therefore not
+  // forwarded at a terminal, because test runners take a second SIGINT as an order to abort. A SIGINT from
+  // another process is thus lost.
   const hasTerminal = [0, 1, 2].some(isatty)
   const forward = (signal: NodeJS.Signals) => {
     if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal)

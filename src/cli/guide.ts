@@ -3,7 +3,7 @@ import { findGuidePage } from '#src/guide/pages.ts'
 import { contentsText, linesWith, pageText } from '#src/guide/terminal.ts'
 import { print } from './print.ts'
 
-/** Maximum columns, also on a wider terminal, because long lines are hard to read. */
+/** Maximum columns, even on a wider terminal, because long lines are hard to read. */
 const WIDTH = 80
 
 /**

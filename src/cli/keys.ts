@@ -43,7 +43,7 @@ const show = async (instance: Core): Promise<void> => {
 
 /**
  * Lists the keys with their states and times. Keys that are no longer published are included, because the
- * server accepts hints of them until they are revoked.
+ * server accepts an `id_token_hint` that such a key has signed until the key is revoked.
  */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 

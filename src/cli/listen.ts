@@ -142,8 +142,9 @@ const onceSettled = (config: Config, reload: () => void): (() => void) => {
 
 /**
  * Returns the port of the settings, or a free port if the settings have port 0. Opens and closes a socket
- * without SO_REUSEPORT, to test that no other program uses the port. The server's own sockets set
- * SO_REUSEPORT. Opening them would succeed even if another program uses the port with SO_REUSEPORT.
+ * without SO_REUSEPORT, to test that no other program uses the port. The server's own sockets cannot show
+ * this: they set SO_REUSEPORT, so opening them succeeds even if another program uses the port with
+ * SO_REUSEPORT.
  *
  * @throws ConfigError when the port is in use, or the address cannot be used
  */

@@ -10,7 +10,7 @@ const LONGEST_WAIT = 200
 
 /** The standard output of a server. A write that fails never stops the server: see `print.ts`. */
 interface LogOutput {
-  /** Starts to write the text, after the texts that earlier calls could not write. */
+  /** Adds the text to the queue, behind texts that still wait, and starts to write the queue. */
   write(text: string): void
   /** Writes all waiting texts before it returns. */
   flush(): void

@@ -1,9 +1,9 @@
 import { writeSync } from 'node:fs'
 
 /**
- * Prints a line. Bun's `console.log` ignores a failed write. On a full disk, a secret that is shown only once
- * would be lost, and the command would still exit with 0. Servers use `console.log`, because a server must
- * not stop when its output cannot be written.
+ * Prints a line. Commands do not use Bun's `console.log`, because it ignores a failed write: on a full disk,
+ * a secret that is shown only once would be lost, and the command would still exit with 0. Servers use
+ * `console.log`, because a server must not stop when its output cannot be written.
  *
  * @throws Error when the line cannot be written. A pipe that its reader (such as `head`) has closed is not an
  * error.

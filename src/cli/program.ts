@@ -136,7 +136,7 @@ ${list([
 ])}`
 }
 
-/** Returns a call whose arguments commander parses. Commander parses them when `run` is called. */
+/** Returns a call whose arguments commander parses when `run` is called. */
 export const parsedCall = (args: string[]): CommandCall => {
   const gatehouse = program(args[0])
   return {

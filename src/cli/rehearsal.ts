@@ -40,8 +40,8 @@ export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOpti
 
 /**
  * Creates the folder of a rehearsal in the data directory, because a service may have no other writable
- * folder. A server on PostgreSQL may have no data directory. It then uses the system's temporary folder. If
- * this folder is not writable, it uses shared memory.
+ * folder. A server on PostgreSQL may have no data directory. The rehearsal's folder is then in the system's
+ * temporary folder or, if this is not writable, in shared memory.
  */
 const makeFolder = ({ data_dir, database_url }: Config): string => {
   const makeIn = (parent: string): string => mkdtempSync(join(parent, `${PREFIX}${process.pid}-`))

@@ -20,7 +20,7 @@ const shownByTerminal = (text: string): string =>
  */
 const reachLoopbackDirectly = (): void => {
   const given = process.env.no_proxy || process.env.NO_PROXY
-  // curl and Python take `*` for all hosts only when it stands alone.
+  // `*` is left as it is, because curl and Python take it for all hosts only when it stands alone.
   if (given !== '*') process.env.no_proxy = [given, 'localhost,127.0.0.1,[::1]'].filter(Boolean).join()
 }
 

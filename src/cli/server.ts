@@ -182,8 +182,8 @@ const warnInsecure = (url: string, log: { warn(details: object, text: string): v
 
 /**
  * Resolves at the first SIGTERM or SIGINT. Later signals are ignored, because without a handler they would
- * end the process at once. systemd signals the workers, and their supervisor signals the workers again.
- * The launcher of npm repeats Ctrl-C.
+ * end the process at once. They are usual: systemd signals the workers and their supervisor, which signals
+ * the workers again, and the launcher of npm repeats Ctrl-C.
  */
 export const stopSignal = (): Promise<void> =>
   new Promise(resolve => {

@@ -34,9 +34,8 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const file = developmentServer(config, options.dataDir !== undefined)
   if (file && isRunning(file))
     return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
-  // The token is for the instance in the current folder. If a development server runs on a temporary data
-  // directory, that server would refuse this token. A message therefore says how to get a token for that
-  // server.
+  // True for a token of the instance in the current folder. A development server on a temporary data
+  // directory would refuse this token. If such a server runs, a message says how to get a token for it.
   const isHere = !file && sources.data_dir === 'default' && !config.database_url
   const other = isHere && options.dataDir === undefined && latestRunning()
   if (other)

@@ -80,7 +80,10 @@ export const userNamed = async (context: Core, name: string, slug: string): Prom
   const user = await context.store.read(
     async q => (await findUser(q, undefined, name)) ?? findUserForLogin(q, id, name),
   )
-  if (!user) throw new Error(`no such user in the organization "${slug}": choose another with --organization`)
+  if (!user)
+    throw new Error(
+      `the organization "${slug}" has no such user: choose another organization with --organization`,
+    )
   return user
 }
 

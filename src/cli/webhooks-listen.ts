@@ -40,8 +40,9 @@ interface Source {
 const POLL = SECOND / 2
 const BATCH = 100
 /**
- * Number of earlier events whose ids the program remembers at its start. The number is greater than `BATCH`,
- * because reads begin at an earlier event after a purge or a reset of a development server.
+ * Number of earlier events whose ids the program remembers at its start, so that it does not forward them.
+ * The number is greater than `BATCH`, because when a purge or the reset of a development server removes the
+ * newest events, reads begin further back.
  */
 const KNOWN = 10 * BATCH
 /**
@@ -67,7 +68,8 @@ const localSource = async (options: Options): Promise<Source> => {
   return {
     name: found.url,
     next: async () => {
-      // SQLite uses the `seq` of removed events again, so each read begins before the newest event.
+      // When the newest events were removed, SQLite gives their `seq` to new events. Each read therefore
+      // begins `BATCH` numbers before the newest event, and `isNew` skips the events that were read before.
       seen = Math.min(seen, await store.read(lastSeq))
       const settled = await settledSeq(store)
       const events = await store.read(q => eventsUpTo(q, seen - BATCH, settled, 2 * BATCH))

@@ -40,7 +40,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   process.on('SIGHUP', () => {
     replacing = replacing.then(pool.replace)
   })
-  /** Starts all workers. Resolves to the first worker, or to undefined when the pool is stopped before. */
+  /** Starts all workers. Resolves to the first worker, or to undefined when the pool stops first. */
   const startAll = async (): Promise<Ready | undefined> => {
     const first = pool.start(1)
     const ready = await first.ready.catch(() => undefined)
@@ -80,7 +80,8 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
 
   /**
    * Starts the worker again each time it ends, until `replace` replaces the worker or the pool stops.
-   * `command` returns the command that starts the worker's program. The worker thus keeps its version.
+   * `command` returns the command that starts the worker's program, so that the worker keeps its version even
+   * after an upgrade.
    */
   const keep = async (number: number, worker: WorkerProcess, command: () => string[]): Promise<void> => {
     workers.set(number, worker)

@@ -49,7 +49,7 @@ test('RUN-29 client create warns that the scope admin makes a service an adminis
   const { code, stderr } = await createClient('root', '--kind', 'service', '--scope', 'jobs:run', 'admin')
   expect([code, stderr]).toEqual([
     0,
-    'gatehouse: the scope admin makes root an administrator with every permission; use another name for a scope of your own service\n',
+    'gatehouse: the scope "admin" gives root every permission of an administrator; if you meant a scope of your own service, give it another name\n',
   ])
   const web = ['--kind', 'web', '--redirect', 'https://web.example/cb', '--scope', 'openid', 'admin']
   expect(await createClient('site', ...web)).toMatchObject({ code: 0, stderr: '' })
