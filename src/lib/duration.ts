@@ -7,8 +7,9 @@ export const HOUR = units.h
 export const DAY = units.d
 
 /**
- * Maximum milliseconds by which the clocks of two copies differ. A stored time that is further in the future
- * than a rule allows does not count, because it was stored before the clock was set back.
+ * Maximum milliseconds by which the clocks of two copies may differ. A stored time that is further in the
+ * future than this is ignored, because it was stored before the clock was set back. For the end of a wait,
+ * the longest wait is added to this.
  */
 export const CLOCK_SKEW = units.m
 

@@ -21,7 +21,7 @@ export const runningExecutable = (): string => pathOf(`/proc/${process.pid}/exe`
 /** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]
 
-/** An executable that is kept open. It can be started also after another file was put at its path. */
+/** An executable that is kept open. It can be started even after another file was put at its path. */
 interface HeldProgram {
   /** Returns the command that starts it. */
   command(): string[]

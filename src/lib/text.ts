@@ -44,8 +44,8 @@ const hasControl = (text: string): boolean => {
 }
 
 /**
- * Compares the names of two objects in the order of 16-bit code units. `sort` gives the names in requests the
- * same order, but a database sorts some characters in another order.
+ * Compares the names of two objects in the order of 16-bit code units. Names in requests get the same order
+ * from `sort`, but a database sorts some characters in another order.
  */
 export const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
 

@@ -14,7 +14,7 @@ interface Bucket {
  * Token buckets by key, in memory. At most `most` keys are kept, because strangers choose them. Beyond this
  * number, the least recently used key is dropped. When a dropped key is used again, its bucket is full. A
  * clock that steps back neither adds units nor delays new units. The buckets of each of `workers` processes
- * have an equal share of the allowance, but each bucket can hold the units of one charge.
+ * have an equal share of the allowance, but each bucket can always hold the units of one charge.
  */
 export class TokenBuckets {
   readonly #most: number

@@ -2,10 +2,9 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import type { Document, Pair } from 'yaml'
 
 /**
- * Limit of the library. The library computes a number for each anchor. The number is the count of the
- * anchor's uses, including its definition. If the anchor contains uses of other anchors, this count is
- * multiplied by the largest number of these other anchors. No number may exceed the limit, because nested
- * aliases could otherwise expand to gigabytes.
+ * Limit of the library. For each anchor, the library multiplies the number of its uses, including its
+ * definition, by the largest such product of the anchors that are used within it. No product may exceed the
+ * limit, because nested aliases could otherwise expand to gigabytes.
  */
 const MAX_ALIASES = 10_000
 /**
