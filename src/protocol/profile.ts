@@ -7,8 +7,8 @@ export interface AssertedProfile {
   readonly email?: string | undefined
   /**
    * True when the provider says that the address is verified. Account linking may still distrust the address.
-   * SAML has no standard attribute that says this. An address from SAML therefore counts as verified. If the
-   * provider's mapping names an attribute for `email_verified`, that attribute decides.
+   * SAML has no standard attribute that says this. An address from SAML therefore counts as verified, unless
+   * the provider's mapping names an attribute for `email_verified`, which then decides.
    */
   readonly email_verified: boolean
   readonly username?: string | undefined

@@ -108,7 +108,8 @@ export const mappedClaims = (
   const mapped = given(mapping, scopes)
   if (mapped.length === 0) return claims
   let left = MAX_CLAIM_BYTES - sizeOf(first)
-  // The scopes of an API may map 2,000 claims, all from an attribute of 64 KiB. Each path is measured once.
+  // The scopes of an API may map 2,000 claims, all from one attribute of 64 KiB, so each path is measured
+  // only once.
   const sizes = new Map<string, number>()
   for (const [name, from] of mapped) {
     const value = valueAt(source, from)
