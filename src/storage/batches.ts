@@ -8,7 +8,7 @@ import type { Store, Transaction } from './store.ts'
  */
 export const DELETE_BATCH = 250
 /**
- * Minimum number of rows in a batch on SQLite, and number of rows in the first batch. In a smaller batch the
+ * Number of rows in the smallest batch and in the first batch on SQLite. In a batch below the minimum, the
  * commit would take longer than the deletion of the rows.
  */
 const SMALLEST = 10
@@ -47,7 +47,7 @@ export const inBatches = async (
 
 /**
  * Deletes at most `limit` rows and returns the number of deleted rows. If this number is `limit`, further
- * rows possibly remain.
+ * rows may remain.
  */
 export const deleteBatch = async (
   tx: Transaction,
@@ -57,8 +57,8 @@ export const deleteBatch = async (
   limit: number,
 ): Promise<number> => {
   const some = tx.select({ key }).from(table).where(where).limit(limit)
-  // If `key` is the primary key, the selected keys are the only condition of the DELETE. With `where` as a
-  // further condition SQLite would search all rows that match `where`.
+  // If `key` is the primary key, the selected keys are the only condition of the DELETE, because with `where`
+  // as a further condition SQLite would search all rows that match `where`.
   const removed = await tx
     .delete(table)
     .where(and(key.primary ? undefined : where, inArray(key, some)))

@@ -11,8 +11,8 @@ interface Entries<V> {
  * changes the topic (postgres/changes.ts states the delay). The result of a load that began before the change
  * is not cached (`generation`), so the cache never keeps an old row. While a result is being loaded, other
  * reads of this result wait for the same load. The result undefined is not cached, because clients could fill
- * the memory with unknown names. A cache with `limit` results is emptied before the next result is added.
- * Dropping only the least recently used result would require a note of each hit.
+ * the memory with unknown names. A cache with `limit` results is emptied before the next result is added. To
+ * drop only the least recently used result, the cache would have to record each hit.
  *
  * `peek` returns a cached result without a promise, for requests in which awaiting a promise would take most
  * of the time.

@@ -53,7 +53,7 @@ export const giveToOwner = (path: string): void => {
   try {
     const { uid, gid } = statSync(dirname(path))
     // The owner of the directory could have replaced this file by a link to another file. `O_NOFOLLOW`
-    // refuses a symbolic link. A file whose only name is this path is no hard link to another file.
+    // refuses a symbolic link. A file with a second name may be a hard link, so it keeps its owner.
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const opened = fstatSync(file)
@@ -75,8 +75,8 @@ const mayFollow = (path: string): boolean =>
   process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0
 
 /**
- * Returns the path of the file to which a link leads, also while this file is missing. Any other path stands
- * for itself.
+ * Returns the path of the file to which a link leads, even while this file is missing. Returns any other path
+ * unchanged.
  *
  * @throws StorageError for a link that root does not follow
  */

@@ -69,7 +69,7 @@ export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P
 export const needsNewConnection = has(/^(0A000|25006)$/)
 
 /**
- * True for a failure that is possibly temporary:
+ * True for a failure that may be temporary:
  *
  * - SQLite: the file cannot be opened, read or written, memory is short, or another process holds a lock.
  * - PostgreSQL: the connection is lost, a transaction conflicted or was canceled, or a lock was not available

@@ -2,8 +2,8 @@ import { SECOND } from '#src/lib/duration.ts'
 import { isStorageFailure } from './errors.ts'
 
 /**
- * Milliseconds to wait for a read. A database that does not answer fails a read after up to 25 seconds, and
- * clients wait for 3 to 30 seconds.
+ * Milliseconds to wait for a read. If the database does not answer, a read fails only after up to 25 seconds,
+ * but clients give up after 3 to 30 seconds.
  */
 const PATIENCE = SECOND
 

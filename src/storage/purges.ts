@@ -32,8 +32,8 @@ export const isPurging = async (q: Queries, id: string): Promise<boolean> =>
 
 /**
  * Starts the purge of a deleted object and returns the purge. All reads hide the rows of the object until the
- * purge has removed them in many writes. If an unfinished purge has this `id`, its `created_at` changes, so
- * that `rebuildIndex` recognizes a newer request.
+ * purge has removed them in many writes. If an unfinished purge already has this `id`, its `created_at` is
+ * increased, by which `rebuildIndex` notices the newer request.
  */
 export const beginPurge = async (
   tx: Transaction,

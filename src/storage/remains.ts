@@ -56,8 +56,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
 }
 
 /**
- * True while rows of a deleted object with this id remain. When an organization is deleted, its roles, groups
- * and providers get no separate purge. Their rows disappear with the users of the organization.
+ * True while rows of a deleted object with this id remain. A pending purge is not the only sign: the roles,
+ * groups and providers of a deleted organization get no purge of their own, and their rows disappear with the
+ * users of the organization.
  */
 export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promise<boolean> => {
   if (await isPurging(q, id)) return true
@@ -76,8 +77,8 @@ export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promis
 /**
  * Moves the cursor of each webhook back to the last remaining event, if the cursor is beyond this event. Each
  * write that removes events must call this function. If the newest event was removed, SQLite gives its `seq`
- * to the next new event. A webhook whose cursor has this `seq` would skip the new event. PostgreSQL uses no
- * `seq` again.
+ * to the next new event. A webhook whose cursor has this `seq` would skip the new event. PostgreSQL never
+ * reuses a `seq`.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   if (tx.engine === 'postgres') return

@@ -132,8 +132,8 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
     indexed.length > 0
       ? indexRows(search, span)
       : sql`SELECT DISTINCT seq FROM (${entriesOf(longest)}) AS entries`
-  // These rows contain all words of at least three characters. For a term without such words, they contain
-  // the longest word.
+  // Only the other words must still be compared: `rows` contain all words of at least three characters or, if
+  // the term has no such word, its longest word.
   const others = words.slice(Math.max(indexed.length, 1))
   if (others.length === 0) return sql`(${rows}) AS matches`
   const compared = containsTerm(q, { term: others.join(' ') })

@@ -38,7 +38,7 @@ export type Topic =
   | 'identity_providers'
   | 'apis'
   | 'webhooks'
-  /** Changed when a webhook has possibly become due for delivery. */
+  /** Changed when a webhook may have become due for delivery. */
   | 'webhook_turns'
   | 'mails'
   | 'logouts'
@@ -130,8 +130,8 @@ export interface Store {
   /**
    * Calls `listener` with the topics of each commit that has topics. The writer gets its result after this
    * call. On PostgreSQL the listener is also called with the topics of commits of other copies. The listener
-   * is called without topics when any topic has possibly changed: on SQLite after a commit of another
-   * process, on PostgreSQL when notices are possibly lost.
+   * is called without topics when any topic may have changed: on SQLite after a commit of another process, on
+   * PostgreSQL when notices may be lost.
    */
   onChange(listener: (topics?: ReadonlySet<Topic>) => void): void
   /**

@@ -543,9 +543,9 @@ export const tables = (kit: Kit) => {
         /** Time of the last sign-in in this browser. Single sign-on by a provider counts as a sign-in. */
         signed_in_at: ms('signed_in_at').notNull(),
         /**
-         * Time from which the login needs no further event. It is set when the login's own event is recorded
-         * and when the login replaces another login. It is also set when the sweep removes one of the login's
-         * sessions, because the event of that session shows the login. null before that time.
+         * Time from which the login needs no audit event of its own; null before. It is set when that event
+         * is recorded, and when the login replaces another login. It is also set when the sweep removes one
+         * of the login's sessions, because the event for a session also counts as the event for its login.
          */
         recorded_at: ms('recorded_at'),
         acr: text('acr').notNull(),
@@ -571,11 +571,11 @@ export const tables = (kit: Kit) => {
   )
 
   /**
-   * A user at a client: the result of a code exchange and the family of its refresh tokens. A session is
-   * active while `ended_at` is null and `expires_at` is in the future. From `tokens_valid_until` on, this
-   * server refuses the session's access tokens. `revokeSessions` sets `tokens_valid_until`. `/oauth/revoke`
-   * and deletions of clients and users use `releaseSessions`, which ends a session but does not change its
-   * `tokens_valid_until`.
+   * Sessions of users at clients. A session begins with a code exchange, and all refresh tokens that descend
+   * from this exchange belong to it. A session is active while `ended_at` is null and `expires_at` is in the
+   * future. From `tokens_valid_until` on, this server refuses the session's access tokens. `revokeSessions`
+   * sets `tokens_valid_until`. `/oauth/revoke` and deletions of clients and users use `releaseSessions`,
+   * which ends a session but does not change its `tokens_valid_until`.
    */
   const sessions = once(() =>
     table(
@@ -962,15 +962,15 @@ export const tables = (kit: Kit) => {
         jti: text('jti').notNull(),
         client_id: text('client_id').notNull(),
         /**
-         * `created_at` of the client. A later client with the same id has another one, so it gets none of
-         * these logouts.
+         * `created_at` of the client. A later client with the same id has another `created_at`, so it gets
+         * none of these logouts.
          */
         client_created_at: ms('client_created_at').notNull().default(0),
         /** Organization of the client. */
         organization_id: organization_id(),
-        /** Slug of the organization when the session ended. It counts after the organization is deleted. */
+        /** Slug of the organization when the session ended, used after the organization is deleted. */
         slug: text('slug').notNull().default(''),
-        /** The client's logout URI when the session ended. It counts after the client is deleted. */
+        /** The client's logout URI when the session ended, used after the client is deleted. */
         uri: text('uri').notNull(),
         /** Signature algorithm. null stands for the server's default for ID tokens. */
         alg: text('alg').$type<SigningAlg>(),

@@ -101,7 +101,7 @@ testOnPostgres(
     })
     expect(await run('restore', backup, '--force')).toMatchObject({
       code: 75,
-      stderr: expect.stringContaining('Stop all copies first'),
+      stderr: expect.stringContaining('Stop all Gatehouse servers and commands first'),
     })
     expect(await ask(url, APPLIED)).toEqual(before)
     await stop(server)

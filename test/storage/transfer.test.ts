@@ -191,7 +191,10 @@ describe('from SQLite to PostgreSQL', () => {
     const app = await settled()
     const { url, drop } = await temporaryPostgres()
     const server = await openPostgres({ url, connections: 1 })
-    const inUse = { exit_code: 75, message: expect.stringContaining('Stop all copies first') }
+    const inUse = {
+      exit_code: 75,
+      message: expect.stringContaining('Stop all Gatehouse servers and commands first'),
+    }
     await expect(toPostgres(pathOf(app), url, { replace: true, onProgress })).rejects.toMatchObject(inUse)
     const file = newFile()
     await expect(toFile(url, file, { online: false, onProgress })).rejects.toMatchObject(inUse)

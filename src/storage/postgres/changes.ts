@@ -4,7 +4,8 @@ import type { Topic } from '#src/storage/store.ts'
 
 const CHANNEL = 'gatehouse'
 /**
- * Number of heartbeats without an echo after which a new connection is opened. A failover takes some seconds.
+ * Number of heartbeats without an echo after which a new connection is opened. Fewer would be too soon,
+ * because a failover takes some seconds.
  */
 const MAX_MISSED = 10
 /**
@@ -17,7 +18,7 @@ const newId = (): string => randomBytes(8).toString('hex')
 /**
  * Calls `notify` when another copy has committed a change. Each transaction sends its topics to all copies
  * when it commits. Each copy listens on a separate connection, which Bun reopens after a loss. A copy that
- * gets no echo of its heartbeat for two intervals has possibly lost notifications. From then on it drops all
+ * gets no echo of its heartbeat for two intervals may have lost notifications. From then on it drops all
  * caches at each interval until an echo arrives.
  */
 export const postgresChanges = async (connect: () => SQL, notify: (topics?: ReadonlySet<Topic>) => void) => {

@@ -14,8 +14,8 @@ const MIN_VERSION = 13
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
- * Time in ms after which a connection without an answer counts as dead. A connected PostgreSQL ends the
- * statement earlier.
+ * Time in ms after which a connection without an answer counts as dead. If PostgreSQL is still connected, it
+ * ends the statement earlier (`STATEMENT_TIMEOUT`).
  */
 export const STALL_TIMEOUT = STATEMENT_TIMEOUT + 5_000
 
@@ -135,7 +135,7 @@ const reasons: Record<string, string> = {
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
-/** Codes of possibly temporary conditions. For these the command exits with 75. */
+/** Codes of conditions that may be temporary. For these the command exits with 75. */
 const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
 
 /** Returns the error for the command line. Its message is one line and contains no user name or password. */

@@ -48,10 +48,10 @@ const LOCK_TIMEOUT = 60_000
 const LOCK_POLL = 50
 
 /**
- * Settings of the planner. By default PostgreSQL scans small tables in full. A serializable transaction that
- * scans a table conflicts with every write to this table. If scans are off, the planner uses an index. Every
- * query has a suitable index. JIT is off, because it speeds up only long queries, and the server's queries
- * are short.
+ * Settings of the planner. By default PostgreSQL scans small tables in full, and a serializable transaction
+ * that scans a table conflicts with every write to this table. Scans are therefore off. The planner uses an
+ * index instead, and every query has a suitable one. JIT is off, because it speeds up only long queries, and
+ * the server's queries are short.
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 

@@ -75,7 +75,7 @@ interface Done<T> {
 /**
  * A failed attempt. `error` is the error of the body. `cause` is the error of PostgreSQL that caused `error`;
  * often they are the same error. `unsure` is true when the connection was lost during the commit. Such a
- * write is not repeated, because PostgreSQL has possibly committed it, or can still commit it.
+ * write is not repeated, because PostgreSQL may have committed it, or may still commit it.
  */
 interface Failed {
   error: unknown
@@ -133,8 +133,8 @@ const openWriter = (
     let ending = false
     try {
       connection ??= (await reserve(sql, pooled, reserved => takeSlot(reserved, stall))).connection
-      // The catch block below reads the first error from `began`. After a refused BEGIN (for example by a
-      // standby) there is no transaction, and a later statement would be committed at once.
+      // If BEGIN is refused (for example by a standby), `run` sends no further statement: without a
+      // transaction it would be committed at once. The catch block below gets the first error from `began`.
       began = Promise.all(begin(connection, mode)).then(
         () => undefined,
         (error: unknown) => {

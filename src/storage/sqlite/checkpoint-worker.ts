@@ -16,8 +16,8 @@ self.onmessage = ({ data: path }: MessageEvent<string>) => {
   try {
     using db = new Database(path, { readwrite: true })
     db.run('PRAGMA wal_checkpoint(PASSIVE)')
-    // A partial checkpoint does not sync its data. Writes pause during the complete checkpoint. Without this
-    // sync the complete checkpoint would have to wait for the disk.
+    // A partial checkpoint does not sync its data. Without this sync, the complete checkpoint would have to
+    // wait for the disk while all writes pause.
     file ??= openSync(path, 'r')
     fdatasyncSync(file)
   } catch {

@@ -32,9 +32,9 @@ const logStateOf = (state: Statement): [log: number, copied: number] => {
 
 /**
  * Copies the log into the database in a thread, because SQLite's automatic checkpoint would delay a commit.
- * Under constant writes a checkpoint never completes. The last part of the log is therefore copied while
- * writes pause for some milliseconds (`pause`). Only a complete checkpoint resets the log. Overwriting a log
- * takes half as long as growing it.
+ * Only after a complete checkpoint do writes overwrite the log from its start, which takes half as long as
+ * growing it. Under constant writes a checkpoint would never complete. The last part of the log is therefore
+ * copied while writes pause for some milliseconds (`pause`).
  */
 export const checkpointer = (db: Database) => {
   db.run('PRAGMA wal_autocheckpoint = 0')

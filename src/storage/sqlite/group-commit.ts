@@ -175,8 +175,8 @@ export const groupCommit = (db: Database, queries: Queries, hooks: Hooks) => {
 
   /**
    * Waits until the batch is full, or until a turn of the event loop adds no further write. While the queue
-   * has fewer writes than the last batch had, a second turn must also add no write. The clients of the last
-   * batch have just got their answers and probably send their next requests now.
+   * has fewer writes than the last batch had, a second turn must also add no write, because the clients of
+   * the last batch have just got their answers and probably send their next requests now.
    */
   const gather = async (): Promise<void> => {
     for (let seen = 0; seen < queue.length && seen < BATCH; ) {

@@ -76,7 +76,7 @@ export const BEFORE_FIRST_RELEASE =
 
 /**
  * Returns the pending migrations. Refuses a database with an unknown or changed migration, because its tables
- * possibly differ from the tables that the queries of this version expect.
+ * may differ from the tables that the queries of this version expect.
  */
 const pendingIn = (db: Database, migrations: Migrations): [name: string, text: string][] => {
   const applied = appliedWithHash(db)

@@ -107,8 +107,8 @@ const openWriter = async (options: SqliteOptions): Promise<Database> => {
     if (durable) db.run('PRAGMA synchronous = FULL')
     db.run('PRAGMA foreign_keys = ON')
     db.run(`PRAGMA cache_size = -${CACHE}`)
-    // SQLite keeps copies of the pages that a savepoint changes. By default it moves copies of more than 64
-    // KiB to a file.
+    // SQLite keeps copies of the pages that a savepoint changes. By default it would move copies of more than
+    // 64 KiB to a file.
     db.run('PRAGMA temp_store = MEMORY')
     if (max_pages) db.run(`PRAGMA max_page_count = ${max_pages}`)
     // From here on, a wait must not block the event loop, so group-commit.ts retries instead.

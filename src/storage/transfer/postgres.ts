@@ -125,7 +125,7 @@ const CLOSING_PAUSE = 20
 export const lockOthersOut = async (connection: ReservedSQL, where: string): Promise<void> => {
   const inUse = (why: string): StorageError =>
     new StorageError(
-      `${where} is in use by a Gatehouse server or command (${why}). Stop all copies first.`,
+      `${where} is in use by a Gatehouse server or command (${why}). Stop all Gatehouse servers and commands first.`,
       75,
     )
   try {
