@@ -3,7 +3,12 @@ import { readForm } from '#src/http/body.ts'
 import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
-import { checkGrantType, parseTokenRequest, type TokenRequest } from '#src/protocol/oauth/token-request.ts'
+import {
+  checkGrantType,
+  checkTokenQuery,
+  parseTokenRequest,
+  type TokenRequest,
+} from '#src/protocol/oauth/token-request.ts'
 import { asClient } from './client-authentication.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 import { authorizationCode } from './grants/authorization-code.ts'
@@ -30,9 +35,8 @@ const run = (context: Context, call: GrantCall<TokenRequest>): Promise<TokenAnsw
 export const postToken = (context: Context) =>
   endpoint(context, async endpoint_call => {
     const { call } = endpoint_call
-    // A query is refused, because URLs end up in logs: https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
-    if (call.request.url.includes('?'))
-      throw new OAuthError('invalid_request', 'Send the parameters in the body, not in the URL.')
+    const { url } = call.request
+    if (url.includes('?')) checkTokenQuery(url.slice(url.indexOf('?') + 1))
     const form = parseForm(await readForm(call.request))
     endpoint_call.client_id = form.get('client_id')
     const presented = parseClientAuth(call.request.headers.get('authorization'), form)

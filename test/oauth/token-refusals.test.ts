@@ -109,6 +109,13 @@ describe('the form', () => {
       '/oauth/token?scope=reports:read',
     )
     expect(mixed.status).toBe(400)
+    for (const query of ['scope', 'resource=', 'client_secret=%ff', 'a=b&code=c&code=c']) {
+      const { status } = await send(
+        { body: text, headers: { 'content-type': type } },
+        `/oauth/token?${query}`,
+      )
+      expect([query, status]).toEqual([query, 400])
+    }
     for (const contentType of ['application/json', 'text/plain']) {
       const answer = await send({ body: JSON.stringify(good), headers: { 'content-type': contentType } })
       expect(answer.status).toBe(415)
@@ -117,6 +124,15 @@ describe('the form', () => {
     const charset = await send({ body: text, headers: { 'content-type': `${type}; charset=utf-8` } })
     expect(charset.status).toBe(200)
     expect((await app.call('/oauth/token')).status).toBe(405)
+  })
+
+  test('O-41 a query without a parameter of the request is ignored, such as the one that MSAL sends', async () => {
+    await app.events()
+    for (const query of ['client-request-id=0199&x=1&x=2', '', '%ff=1']) {
+      const answer = await send({ body: text, headers: { 'content-type': type } }, `/oauth/token?${query}`)
+      expect([query, answer.status]).toEqual([query, 200])
+    }
+    expect((await app.events()).map(event => event.type)).toEqual(Array(3).fill('token.issued'))
   })
 
   test('O-42 every answer has no-store, and every refusal the standard error body', async () => {

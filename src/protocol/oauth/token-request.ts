@@ -1,5 +1,5 @@
 import { OAuthError } from './error.ts'
-import { requireParameter } from './parameters.ts'
+import { parseParameters, requireParameter } from './parameters.ts'
 import { readResources } from './resource.ts'
 import { parseScope } from './scope.ts'
 
@@ -75,6 +75,34 @@ export const parseTokenRequest = (form: Form): TokenRequest => {
       'A token is for one resource; the request names several resources.',
     )
   return { ...parse(form), resource } as TokenRequest
+}
+
+/** Every parameter that the token endpoint reads. */
+const tokenParameters = [
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+  'code',
+  'code_verifier',
+  'redirect_uri',
+  'refresh_token',
+  'scope',
+  'resource',
+]
+
+/**
+ * Checks that the query (raw, without `?`) has no parameter of a token request, because URLs end up in logs
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1). Other parameters are ignored
+ * (https://www.rfc-editor.org/rfc/rfc6749#section-3.2), such as the `client-request-id` of MSAL.
+ *
+ * @throws OAuthError `invalid_request`
+ */
+export const checkTokenQuery = (query: string): void => {
+  const { values, irregular } = parseParameters(query)
+  if (tokenParameters.some(name => values.has(name) || irregular.has(name)))
+    throw new OAuthError('invalid_request', 'Send the parameters in the body, not in the URL.')
 }
 
 /**
