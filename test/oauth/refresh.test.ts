@@ -146,6 +146,8 @@ describe('rotation', () => {
     const changed = await addClient(app, 'changed')
     const tokens = await grantTokens(app, changed, alice)
     await app.admin('PUT', '/clients/changed', { scopes: ['openid'] })
+    const lost = await refresh(app, changed, tokens.refresh_token, { scope: 'email' })
+    expect(lost).toMatchObject(refusal('invalid_scope'))
     const { body } = await refresh(app, changed, tokens.refresh_token)
     expect(body.scope).toBe('openid')
   })

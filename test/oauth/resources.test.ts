@@ -94,6 +94,17 @@ describe('RES-01 a token is for the one resource that it names', () => {
     expect([claimsOf(next.access_token).aud, next.scope]).toEqual([FILES, 'openid files.read'])
   })
 
+  test('RES-01 O-20 a requested scope that the API does not have is invalid_scope and uses up nothing', async () => {
+    const { code = '' } = await authorize([ORDERS, FILES], 'openid orders.read files.read')
+    const { body } = await redeem(app, shop, code, { resource: ORDERS })
+    await app.events()
+    const more = { resource: FILES, scope: 'orders.read' }
+    expect(await refresh(app, shop, body.refresh_token, more)).toMatchObject(invalid('invalid_scope'))
+    expect(await app.events()).toEqual([])
+    const { body: next } = await refresh(app, shop, body.refresh_token, { resource: FILES })
+    expect(next.scope).toBe('openid files.read')
+  })
+
   test('RES-01 two slashes at the end are another identifier', async () => {
     const form = { grant_type: 'client_credentials', ...secretOf(service) }
     expect(await post(app, '/oauth/token', { ...form, resource: `${ORDERS}/` })).toMatchObject(

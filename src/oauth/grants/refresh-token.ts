@@ -74,6 +74,11 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
   const roles = await effectiveRoles(tx, user_id)
   const authorized = { resources: grant.resources, scopes, user, roles, since: grant.started_at, now }
   const target = await targetOf(tx, client, authorized, request.resource)
+  // The token does not get scopes that the client has lost since the login. For a token of an API, `targetOf`
+  // has already removed these scopes.
+  const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
+  // A request without `scope` may get a token without scopes, because the user agreed to the API itself.
+  if (request.scopes && granted.length === 0) throw new OAuthError('invalid_scope')
 
   const refresh_token = repeated ?? (await rotate(context, tx, call, grant))
   if (!refresh_token) return refuseReuse(context, tx, call, grant)
@@ -88,9 +93,6 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     subject_id: user_id,
     active: await markActive(tx, user, now),
   })
-  // The token does not get scopes that the client has lost since the login. For a token of an API, `targetOf`
-  // has already removed these scopes.
-  const granted = target.api ? target.scopes : scopes.filter(scope => client.scopes.includes(scope))
   return {
     refresh_token,
     user,
