@@ -47,9 +47,9 @@ export interface Queue<M extends Message> {
   /** Makes messages due at `now` if the time of their next attempt is in one of the ranges. */
   release(tx: Transaction, now: number, ranges: Ranges): Promise<void>
   /**
-   * Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. A
-   * message that stands for several calls, such as a webhook, begins no further call when `isStopped` returns
-   * true.
+   * Sends a claimed message and stores the outcome. `message` is the row as it was before the claim. An
+   * attempt can make several calls, such as one for each event of a webhook. It makes no further call when
+   * `isStopped` returns true.
    */
   attempt(context: Context, message: M, until: number, isStopped: () => boolean): Promise<void>
 }
@@ -144,16 +144,16 @@ export const deliverDue = async <M extends Message>(
     const before = attempts
     const busy = running.size
     await start()
-    // The loop ends after a round in which no delivery was running and no delivery was started. The end of a
-    // delivery can free a place for another delivery, so a further round follows.
+    // The loop ends after a round in which no delivery was running and no delivery was started. If a delivery
+    // was running, its end may have made room for another delivery, so there is another round.
     if (running.size > 0) await Promise.race([...running.keys(), changed])
     else if (busy === 0 && attempts === before) return attempts
   }
 }
 
 /**
- * Returns a function that makes messages due that wait without a reason. The function acts at its first call,
- * once an hour, and when the clock has been set back. There are two kinds of such messages:
+ * Returns a function that makes those messages due that wait without a reason. The function acts at its first
+ * call, once an hour, and when the clock has been set back. There are two kinds of such messages:
  *
  * - Messages that a killed server had claimed. On SQLite only one server runs, so all claims are stale when
  *   the server starts. A claim looks the same as the pause after a failure, so pauses that are shorter than a
@@ -183,7 +183,7 @@ const releaser = <M extends Message>({ store, clock, log }: Context, queue: Queu
       .catch(error =>
         log.error(
           { event: queue.topic, err: error },
-          'messages that wait for nothing cannot be released: they wait until they are due',
+          'messages that wait without a reason cannot be made due: they wait for their next attempt',
         ),
       )
   }
