@@ -12,7 +12,8 @@ import { type Due, takeAll } from './rate-limits.ts'
 const PER_MAILBOX: Allowance = { burst: 6, per_second: 6 / 3_600 }
 /**
  * The mails that one organization may send to a mailbox before the shared budget of the mailbox is charged.
- * The reserve gains less than `PER_MAILBOX`, so that a steady sender is charged too.
+ * The reserve refills more slowly than `PER_MAILBOX`, so that a steady sender also pays from the shared
+ * budget.
  */
 const RESERVE: Allowance = { burst: 2, per_second: 2 / 3_600 }
 /**
@@ -25,17 +26,17 @@ const PER_ORGANIZATION: Allowance = { burst: 500, per_second: 500 / 3_600 }
 interface AdminMail {
   email: string
   organization_id: OrganizationId
-  /** Tells the mail from other mails of the same write. */
+  /** Distinguishes the mail from other mails of the same write. */
   name: string
 }
 
 /**
  * Charges for a mail that an administrator sends. The organization pays from its budget for all mail and from
  * its budget for this mailbox. A mail is also charged to the organization's reserve for this mailbox. When
- * this reserve is empty, the mail is charged to the budget that all organizations share for the mailbox. One
- * organization thus cannot stop the mail of another organization to the same mailbox. Notices about webhooks
- * (`kind`) have separate budgets, because a receiver causes them and must not use up the budgets for resets
- * and invitations. A write that runs again is charged once.
+ * this reserve is empty, the mail is charged instead to the budget that all organizations share for the
+ * mailbox. One organization thus cannot stop the mail of another organization to the same mailbox. Notices
+ * about webhooks (`kind`) have separate budgets, because the receiver of a webhook causes them and must not
+ * use up the budgets for resets and invitations. A write that runs again is charged once.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */

@@ -247,7 +247,7 @@ const shapeFor = (schema: unknown, value: unknown): Record<string, z.ZodType> | 
     .find(shape => shape?.[discriminator]?.safeParse(type).success)
 }
 
-/** Returns the details of an error that a review threw. They become part of the 422 for the body. */
+/** Returns the details of an error that a review threw. The 422 that refuses the body contains them too. */
 const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error

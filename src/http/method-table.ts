@@ -5,8 +5,8 @@ import type { Call } from './call.ts'
 export type MethodTable = { path: string; pattern: RegExp; methods: Set<string> }[]
 
 /**
- * Paths whose GET may use up a value or issue a code. A HEAD request must not have these effects, because
- * mail scanners and link previews send HEAD before a person opens the link.
+ * Paths whose GET may use up a single-use value or issue a code. A HEAD request must have no such effect,
+ * because mail scanners and link previews send HEAD before a person opens the link.
  */
 export const PATHS_WITH_EFFECTS = /^\/(?:oauth|saml|account)\b/
 

@@ -27,9 +27,9 @@ interface Budget {
   /** Budget that all networks share, for work that also needs a total limit. */
   readonly instance?: Allowance
   /**
-   * Budget that the reserves of all networks share instead of `instance`. A network's reserve then gains its
-   * units in the time in which this budget refills. When this budget is used up, the organization and
-   * `instance` pay, as for a network without a reserve.
+   * Budget that the reserves of all networks share instead of `instance`. A network's reserve then refills in
+   * the same time as this budget. When this budget is used up, the organization and `instance` pay, as for a
+   * network without a reserve.
    */
   readonly reserves?: Allowance
 }
@@ -39,7 +39,7 @@ const STORED: Allowance = { burst: 256 * 1_024, per_second: (256 * 1_024) / 300 
 
 /**
  * 1 KiB of a stored cross-site POST. The POST is kept for at most 5 minutes, the time in which a bucket
- * refills. Two dozen networks can use up `instance`, but only 1,024 networks can use up `reserves`.
+ * refills. Two dozen networks can use up `instance`, but it takes 1,024 networks to use up `reserves`.
  */
 const STORED_POST: Budget = {
   network: { burst: 16 * 1_024, per_second: (16 * 1_024) / 300 },
@@ -156,7 +156,7 @@ export const charge = (
   const gain = reserves ? (reserved / reserves.burst) * reserves.per_second : network.per_second
   const reserve = { burst: reserved, per_second: gain }
   const due: Due[] = [[networks, own, network]]
-  // The reserve admits a charge of any size up to `reserved`, whatever the number of workers.
+  // The reserve of each worker can hold `held` units, so it admits any charge up to `reserved`.
   const held = Math.min(units, reserved)
   const shared = `${kind}:*:reserve`
   const isReserved =
@@ -205,8 +205,8 @@ export const chargeDocument = (
   )
 
 /**
- * Charges a document that is read again for an assertion to the document's origin. Key sets have another
- * budget, because the stored document replaces one that may not be read, but nothing replaces a key set.
+ * Charges the origin of a metadata document that is read again because of an assertion. Key sets have another
+ * budget: if the limit forbids a read, the stored document is used instead, but a key set is only in memory.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
@@ -244,9 +244,9 @@ export const chargeConnectionTest = (core: Charged, organization_id: Organizatio
   )
 
 /**
- * Limit on calls that administrators of one organization cause at addresses that they choose: metadata
- * documents of identity providers, and events that they send by hand. A call can take 15 seconds, and its
- * answer can take 1 MiB of memory.
+ * Limit on calls to addresses that administrators of one organization choose: reads of the metadata of
+ * identity providers, and events that are sent by hand. A call can take 15 seconds, and its answer can take
+ * 1 MiB of memory.
  */
 const ADMIN_CALLS: Allowance = { burst: 60, per_second: 1 }
 

@@ -6,7 +6,7 @@ const PATH_LENGTH = 1_024
 
 /**
  * Writes the log line of a request. The line contains no query, header or body, and only the beginning of a
- * long path. Only the path can contain characters that JSON escapes.
+ * long path. Only the path is escaped, because the other values contain no characters that JSON escapes.
  */
 export const logRequest = (
   log: Logger,
