@@ -49,7 +49,10 @@ const PORTION = WAITING / 4
 
 type Portion = Parameters<Tail['look']>[0]
 
-/** Returns the messages of the events, which are the same for all streams. The first portion may be empty. */
+/**
+ * Returns the events with their messages, in portions. All streams get the same portions. The first portion
+ * may be empty.
+ */
 const portionsOf = (events: readonly EventRow[]): Portion[] => {
   const portions: Portion[number][][] = [[]]
   let size = 0
@@ -89,14 +92,15 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
         for (const portion of portionsOf(events)) {
           await Promise.all([...tails.open].map(tail => tail.look(portion)))
-          // A fast reader gets the portion now. A burst of events thus ends only the streams of slow readers.
+          // During this pause fast readers get the portion. A burst of events thus ends only the streams of
+          // slow readers.
           await othersRun()
         }
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
       last_id = newest.id
-      // These streams have passed their `last`. SQLite may give a new event a `seq` that is not larger than
-      // `last`.
+      // The read has passed the `last` of the streams in `opened`. It is reset, because SQLite may give a new
+      // event a `seq` that is not larger than `last`.
       if (store.engine === 'sqlite') for (const tail of opened) tail.last = 0
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')
@@ -168,8 +172,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
           await store.read(q => caller.confirm(q))
         }
         for (const { event, message } of told) if (isNew(event) && isWanted(event)) send(message)
-        // Events come in the order of `seq`, and no event comes twice. So no event in `stored` can come any
-        // more.
+        // Events come in the order of `seq`, and no event comes twice. After the largest `seq` of `stored`,
+        // no event of `stored` can come any more.
         const [newest = Infinity] = stored
         if ((told.at(-1)?.event.seq ?? 0) >= newest) stored = new Set()
         if (now - sent >= BEAT) send(':\n\n')

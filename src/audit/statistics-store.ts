@@ -58,7 +58,8 @@ export const addCounts = (
 
 /**
  * Returns the counts of an organization or of the instance from one hour to another (ms). Both hours are
- * included. `start` is the beginning of an hour or day. Hours and days without counts are left out.
+ * included. Each row covers one hour or day, which begins at `start` (ms). Hours and days without counts are
+ * left out.
  */
 export const readCounts = (
   q: Queries,

@@ -60,7 +60,6 @@ export const insertEvents = (tx: Transaction, rows: readonly NewEventRow[]): Pro
   return insert(tx, first && rows.length === 1 ? first : valuesOf(rows))
 }
 
-/** Returns the values of the placeholders. */
 const valuesOf = (rows: readonly NewEventRow[]) => {
   const values: Record<string, unknown> = {}
   rows.forEach((row, i) => {

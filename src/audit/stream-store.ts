@@ -5,7 +5,7 @@ import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
- * Every event that is stored from now on gets a number larger than `seq`. `next.seq` replaces `seq` when all
+ * The horizon: every event that is stored from now on has a larger `seq`. `next.seq` replaces `seq` when all
  * transactions with an id below `next.before` have ended.
  */
 interface Horizon {
@@ -65,14 +65,14 @@ export const lastSettled = async (store: Store): Promise<Seen> => {
   return { seq, id: await lastId(store, seq) }
 }
 
-/** True if the event `seen` was removed. Mostly `newest` is the same event, and nothing is read then. */
+/** True if the event `seen` was removed. Reads nothing if `newest` has the same `seq`, which is usual. */
 export const wasRemoved = async (store: Store, seen: Seen, newest: Seen): Promise<boolean> =>
   seen.id !== (seen.seq === newest.seq ? newest.id : await lastId(store, seen.seq))
 
 /**
  * Returns the `seq` of the last event that was created before the event with this id. Returns 0 when there is
- * no earlier event. Ids sort by creation. The search passes all events that are newer than this id. The
- * caller has read events a moment ago, so they are few.
+ * no earlier event. Ids sort by creation. The search goes through all newer events. These are few, because
+ * the caller has read events a moment ago.
  */
 export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
   const { events } = q.tables
@@ -92,8 +92,8 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
  * On PostgreSQL a trigger gives a transaction its id before its first `seq`. An id that is taken after the
  * last `seq` was read is therefore larger than the ids of all transactions that have a `seq` up to this one.
  * These transactions have ended when the `xmin` of a snapshot has reached that id. The `xmax` of a snapshot
- * cannot replace that id: it follows the last *ended* transaction, and an open one can have a larger id. An
- * idle server takes no ids.
+ * cannot replace that id: it follows the last *ended* transaction, and an open one can have a larger id. If
+ * no event is new, no id is taken, so that an idle server uses up no ids.
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
