@@ -94,8 +94,8 @@ export const mailOrigin = ({ user_agent, ip_address, application, time_zone }: N
   ) as Record<string, string>
 
 /**
- * Returns the facts about factors for the data of a mail. The mail shows the kinds when a name could be a
- * message to the recipient.
+ * Returns the facts about factors for the data of a mail. If the name of a factor could be read as a message
+ * to the recipient, the mail shows the factor's kind instead.
  */
 export const factorFacts = (factors: readonly { name: string; type: 'passkey' | 'totp' }[]) => ({
   factor: factors.map(({ name }) => name).join(', '),
@@ -128,7 +128,7 @@ export const enqueueNotice = async (
 
 /**
  * Returns the cause of a failed attempt for the log. Mail servers repeat the address of the recipient in
- * their answers, and only the audit log has personal data. Only the codes of an answer are therefore logged.
+ * their answers. Only the codes of an answer are logged, because only the audit log may have personal data.
  */
 const causeOf = (error: unknown): Record<string, unknown> => {
   const { response, code, command } = error as { response?: unknown; code?: unknown; command?: unknown }

@@ -7,14 +7,16 @@ import { MINUTE, SECOND } from '#src/lib/duration.ts'
 const TIMEOUT = 10 * SECOND
 /**
  * Milliseconds to wait for each answer when a mail is sent. Filters may scan a mail before the server
- * answers. If the client leaves earlier, the server may already have accepted the mail, and gets the mail
- * again at each attempt: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. With the ten minutes of the
- * RFC, a server that hangs would delay the other mails of the organization for longer than a code is valid.
+ * answers. If the client stops waiting before the answer arrives, the server may already have accepted the
+ * mail, and gets the mail again at each attempt: https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.2. With
+ * the ten minutes of the RFC, a server that hangs would delay the other mails of the organization for longer
+ * than a code is valid.
  */
 export const ANSWER_TIMEOUT = 2 * MINUTE
 /**
- * Milliseconds for all answers of an attempt. The connection is then closed. Otherwise a server that delays
- * each answer would get the mail again from another sender, when the lease has ended (mail/outbox.ts).
+ * Milliseconds for all answers of an attempt together, after which the connection is closed. Otherwise a
+ * server that delays each answer would get the mail again from another sender, when the lease has ended
+ * (mail/outbox.ts).
  */
 const SEND_TIMEOUT = 3.5 * MINUTE
 

@@ -14,8 +14,9 @@ export const insertMail = async (tx: Transaction, mail: Omit<MailRow, 'number'>)
 
 /**
  * Returns the due mails, without the mails of the organizations in `busy`. Mails that a person waits for come
- * first, also when an attempt has failed. Each part is in the order of `next_attempt_at`. Each part is
- * read in the order of an index. One read of both parts would sort all due mails for each mail that is sent.
+ * first, even after a failed attempt, and then all others. Both groups are in the order of `next_attempt_at`.
+ * Each group is read separately, in the order of an index. One read of both groups would sort all due mails
+ * for each mail that is sent.
  */
 export const listDueMails = async (
   q: Queries,
