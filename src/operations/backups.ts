@@ -71,7 +71,8 @@ const noteFailure = (config: Config, now: number): void => {
     writeFileSync(failureOf(config), '', { mode: 0o600 })
     utimesSync(failureOf(config), new Date(now), new Date(now))
   } catch {
-    // The folder cannot be written to. The next backup therefore fails too, before it reads the database.
+    // If the folder cannot be written to, no pause after the failure is needed: the next backup fails too,
+    // before it reads the database.
   }
 }
 
@@ -191,7 +192,7 @@ const beginBackup = async (context: Context, begin: () => Promise<unknown>): Pro
   }
   const begun = Promise.withResolvers<void>()
   const work = async (): Promise<void> => {
-    // SQLite has only one server, and the lock does not exclude other backups of the same process.
+    // With SQLite the lock excludes nothing, but only one server runs, so its own `backups` suffice.
     requireIdle()
     const obstacle = prepare(config)
     if (obstacle) throw conflict(obstacle)

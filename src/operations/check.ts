@@ -48,7 +48,6 @@ const BATCH = 1_000
  */
 const MAX_FINDINGS = 20
 
-/** True when `open` does not throw. */
 const opens = (open: () => unknown): boolean => {
   try {
     open()

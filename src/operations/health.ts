@@ -43,7 +43,7 @@ export const fail = (text: string): Finding => ({ state: 'fail', text })
  */
 export const skip = (text: string): Finding => ({ state: 'skip', text })
 
-/** The instance to check. The server checks itself, or a command on the machine of the server checks it. */
+/** The instance to check. The checks run in the server itself or in a command on the server's machine. */
 export interface Inspected {
   config: Config
   /** Milliseconds since the epoch. */

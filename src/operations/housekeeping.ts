@@ -54,7 +54,7 @@ const schedules: Schedule[] = [
 type Start = (context: Context) => Stop
 
 interface Delivery {
-  /** Topic of the commits that can insert something to deliver. */
+  /** Topic of the commits that may add something to deliver. */
   topic: Topic
   isNeeded(context: Context): Promise<boolean>
   load(): Promise<Start>

@@ -56,8 +56,8 @@ type Expiring =
   | 'throttles'
 
 /**
- * Removes rows that expired at least `kept` ms ago. The default is `CLOCK_SKEW`: a copy whose clock is behind
- * would accept a used assertion again once its row is removed.
+ * Removes rows that expired at least `kept` ms ago. The default is `CLOCK_SKEW`: for a copy whose clock is
+ * behind, an assertion is still valid, and without the row the copy would accept the assertion again.
  */
 const expired =
   (
@@ -106,9 +106,9 @@ export const removals: Removal[] = [
   async (tx, limit, now) => {
     const ids = await listEnded(tx, now - SESSION_KEPT, limit)
     if (ids.length === 0) return 0
-    // The event of a session also records the login of the session, and the login may outlive the session.
-    // `recorded_at` marks the login as recorded. Without this mark the account pages would record the login a
-    // second time.
+    // The audit event of a session also counts as the event of its login, and the login may outlive the
+    // session. `recorded_at` notes that the login already has an event. Otherwise the next visit to an
+    // account page would add a second event for the login.
     await setRecorded(tx, await listShownBy(tx, ids), now)
     await removeSessions(tx, ids)
     return ids.length
