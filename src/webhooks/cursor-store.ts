@@ -5,7 +5,7 @@ import type { Queries } from '#src/storage/store.ts'
 /**
  * Returns the `seq` before the first event at or after a time (ms); `last` when there is no such event. An
  * event with a smaller `seq` may have a later time, because writes run at the same time and clocks of copies
- * differ. The first one is therefore searched in the time `CLOCK_SKEW`.
+ * differ. The smallest `seq` is therefore searched among all events up to `CLOCK_SKEW` after the first event.
  */
 export const seqBefore = async (q: Queries, from: number, last: number): Promise<number> => {
   const { seq, timestamp } = q.tables.events
@@ -24,10 +24,11 @@ export const seqBefore = async (q: Queries, from: number, last: number): Promise
 }
 
 /**
- * Returns the cursor of a webhook that gets the events since `from` (ms). The result is `cursor`, or less on
- * PostgreSQL, where an open transaction may store an event with a smaller `seq`: all events after `settled`
- * are then read. `settled` is 0 in the transaction of a seed, and may be 0 soon after a start. Events that
- * are older than `from` by more than `CLOCK_SKEW` are therefore left out.
+ * Returns the cursor of a webhook that gets the events since `from` (ms). On PostgreSQL an open transaction
+ * may still store an event with a `seq` below `cursor`. The result is then lower than `cursor`, so that all
+ * events after `settled` are read. `settled` is 0 in the transaction of a seed, and may be 0 soon after a
+ * start. With this value the webhook would get the whole log, so events that are older than `from` by more
+ * than `CLOCK_SKEW` are left out.
  */
 export const settledCursor = async (
   q: Queries,

@@ -108,7 +108,7 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
     const reason = log.status === 410 ? 'gone' : now - failing_since >= GIVEN_UP ? 'failing' : null
     const pause = (PAUSES[hook.attempts] ?? (PAUSES.at(-1) as number)) * (0.8 + 0.4 * Math.random())
     const wait = Math.max(pause, retryAfter(retry_after, now))
-    // The last attempt is a day after the first failure.
+    // The last attempt is made a day after the first failure, even if the pause would end later.
     const next = Math.round(Math.min(now + wait, failing_since + GIVEN_UP))
     const state = { attempts: hook.attempts + 1, failing_since, failure, cursor: hook.cursor }
     const isOwn = await saveTurn(

@@ -96,7 +96,7 @@ const state = {
   failing_since: time
     .nullable()
     .describe(
-      'Time of the first failure since the last success or change, later by the time in which no server tried; null without a failure.',
+      'Time of the first failure since the last success or change, moved later by the time in which no server tried to deliver; null without a failure.',
     ),
   failure: z
     .string()

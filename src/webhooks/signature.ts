@@ -46,7 +46,7 @@ export const sealWebhookSecret = ({ master }: Core, hook: Pick<Webhook, 'id'>, s
   master.seal(secret, labelOf(hook))
 
 /**
- * Decrypts the current secret or the earlier secret `sealed`. Throws when the secret was sealed for another
+ * Decrypts `sealed`, which is the current secret by default. Throws when the secret was sealed for another
  * webhook.
  */
 export const openWebhookSecret = (
