@@ -93,7 +93,7 @@ const openKeyRing = (base: Core) => {
   const { store, clock } = base
   let keys: Key[] | undefined
   let ring: KeyRing | undefined
-  /** The last ring, also after {@link forget}. */
+  /** The last ring, which {@link forget} keeps. */
   let last: KeyRing | undefined
   let generation = 0
   const forget = (): void => {
@@ -131,8 +131,9 @@ const openKeyRing = (base: Core) => {
     }
   }
   /**
-   * Returns the key set. During an outage of the database this is the last key set, because services must
-   * still be able to verify tokens. PostgreSQL's copies forget the keys at each lost heartbeat.
+   * Returns the key set. During an outage of the database this is the key set of `last`, because services
+   * must still be able to verify tokens. On PostgreSQL an outage also removes `keys` and `ring` from memory,
+   * because notifications may be lost (storage/postgres/changes.ts).
    */
   const published = async (): Promise<PublishedKeys> => {
     const current = await (last ? orLast(load(), last) : load())
