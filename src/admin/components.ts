@@ -48,9 +48,9 @@ const ErrorAnswer = z
 type Converted = { zodSchema: z.core.$ZodTypes; jsonSchema: Json; path: (string | number)[] }
 
 /**
- * Adds the discriminator of a union, and removes bounds that exclude no value. Only the outermost object of a
- * body or query is closed: a generated client refuses an answer with a field that its document excludes, and
- * a later version may add fields.
+ * Adds the discriminator of a union, and removes bounds that exclude no value. Keeps
+ * `additionalProperties: false` only in the outermost object of a body or query. All other objects allow
+ * unknown fields: a later version may add some, and a client generated from this document would refuse them.
  */
 const override = (io: 'input' | 'output', { zodSchema, jsonSchema, path }: Converted): void => {
   const isOutermost = path.length === 2 || path.at(-2) === 'oneOf'
