@@ -188,7 +188,7 @@ export interface KnownJson {
   found: Promise<unknown>
   /** Milliseconds since the epoch. Infinite while the content is being read. */
   expires_at: number
-  /** Time of the last call. `has_failed` is true when this call failed. `read_at`: last successful call. */
+  /** Time of the last call (`read_at`: of the last successful call), and whether the last call failed. */
   asked_at: number
   has_failed: boolean
   read_at: number
@@ -250,7 +250,7 @@ export interface SigningKeys {
   sign(claims: Record<string, unknown>, alg: SigningAlg, typ: TokenType): string | Promise<string>
   /**
    * Returns the header and claims of a JWT that this server has signed. Returns undefined for any other JWT.
-   * The claims are not validated. With `any`, the key may have left the key set.
+   * The claims are not validated. With `any`, a JWT is opened even if its key has left the key set.
    */
   open(token: string, by?: 'published' | 'any'): Promise<OpenedToken | undefined>
   /** Returns the key set. During the first start, the call waits until the keys exist. */
