@@ -212,7 +212,7 @@ export const issueAccessToken = async (
   if (characters > LONG_TOKEN)
     context.log.warn(
       { event: 'long_token', user_id: grant.user.id, client_id: client.client_id, characters },
-      `services refuse an access token of more than ${LONG_TOKEN} characters: take roles or groups from the user, or give the roles shorter names`,
+      `services refuse an access token of more than ${LONG_TOKEN} characters: take roles or groups from the user, or use roles with shorter names`,
     )
   return issued
 }
