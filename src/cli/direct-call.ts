@@ -21,9 +21,9 @@ export const ABOUT_ALL = ['completion', 'man']
 const PLAIN = /^(?:-\w, )?(--[a-z][a-z-]*)( <[\w-]+>)?$/
 
 /**
- * Returns the call of a one-word command with plain options. `exec` also takes a command after `--`. Returns
- * undefined for all other calls and for calls with mistakes. Commander then parses the call. Loading
- * commander takes 2 ms of CPU time, which is half of the CPU time of a bare start.
+ * Parses a command line with a one-word command and plain options; for `exec`, a command may follow after
+ * `--`. Returns undefined for any other command line and for one with mistakes, which commander then parses.
+ * Loading commander takes 2 ms of CPU time, which is half of the CPU time of a bare start.
  */
 export const directCall = ([name = '', ...args]: readonly string[]): CommandCall | undefined => {
   const row = commands.find(command => command.name === name)

@@ -51,8 +51,8 @@ const KNOWN = 10 * BATCH
  */
 const LATE = 10 * SECOND
 /**
- * Milliseconds within which a receiver must answer. A receiver of a webhook has the same limit
- * (webhooks/send.ts). The limit also holds for the server from which events are read.
+ * Milliseconds within which the receiver must answer, as for a delivery of a webhook (webhooks/send.ts). The
+ * limit also holds for the server from which events are read.
  */
 const TIMEOUT = 15 * SECOND
 
