@@ -188,7 +188,7 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
 
 /**
  * Returns the change that is due. A temporary password is replaced before a factor is added, because another
- * person knows the temporary password and could return to the account.
+ * person knows the temporary password and could sign in with it until it is replaced.
  */
 const dueChange = ({ must_change_password, enrol_due }: EligibleLogin) =>
   must_change_password ? 'change_password' : enrol_due ? 'enrol' : undefined

@@ -60,10 +60,9 @@ export const scopesAt = (api: TargetApi, client: Origin): readonly string[] | un
 }
 
 /**
- * Returns the API of a token request. This is the requested API. When the request names no API, it is the
- * only authorized API. Returns undefined when no API is authorized and the request names none. `authorized`
- * and `requested` are identifiers of APIs. A token is for one API, so that it cannot be replayed at another
- * API.
+ * Returns the API of a token request: the requested API or, when the request names none, the only authorized
+ * API. Returns undefined when the request names no API and none is authorized. `authorized` and `requested`
+ * are identifiers of APIs. A token is for one API, so that it cannot be replayed at another API.
  *
  * @throws OAuthError `invalid_target` when the requested API was not authorized, or when several APIs were
  * authorized and the request names none
