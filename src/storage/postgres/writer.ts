@@ -228,7 +228,7 @@ export const postgresWriter = (
       if ('value' in result) return result
       const { error, cause, unsure, topics } = result as Failed
       // A unique violation can come from a conflict: a concurrent write has committed a row that the snapshot
-      // lacks. The write therefore runs again alone and sees this row. Only a violation of this run is
+      // lacks. The write therefore runs again alone and sees this row. Only a violation in that second run is
       // reported. https://www.postgresql.org/docs/current/mvcc-serialization-failure-handling.html
       const isTaken: boolean = isUniqueViolation(cause) && mode !== 'alone'
       const isGone: boolean = (isLost(cause) || needsNewConnection(cause)) && !unsure && !lost

@@ -18,8 +18,9 @@ const held = new Set<Database>()
 /**
  * Locks the data directory for this process. Returns the function that unlocks the directory. Without the
  * lock two servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty
- * file. The operating system releases the lock when the process ends, even after a crash. The file is beside
- * the database, even if the data directory has only a link to it, because another directory may have one too.
+ * file. The operating system releases the lock when the process ends, even after a crash. The empty file is
+ * beside the database itself, even if the data directory has only a link to the database, because another
+ * data directory may have a link to the same database.
  *
  * @throws StorageError while another process holds the lock
  */
