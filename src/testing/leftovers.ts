@@ -46,12 +46,13 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that no process has locked. A new directory has no lock file for a
- * moment, so a directory without a lock file is a leftover only after a minute. A symbolic link is never a
- * leftover.
+ * True for a directory of this user that no process has locked for at least a minute. A server that starts
+ * creates its directory, the lock file and the lock one after the other, and looking at the lock takes it for
+ * a moment, so a directory younger than a minute stays. A symbolic link is never a leftover.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)
   if (!found.isDirectory() || found.uid !== process.getuid?.()) return false
-  return existsSync(join(path, LOCK_FILE)) ? !isLocked(path) : found.mtimeMs < Date.now() - MINUTE
+  if (found.mtimeMs > Date.now() - MINUTE) return false
+  return !existsSync(join(path, LOCK_FILE)) || !isLocked(path)
 }

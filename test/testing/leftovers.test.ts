@@ -22,6 +22,7 @@ const killHolder = async (path: string): Promise<void> => {
   const script = `const { lockInstance } = await import(${JSON.stringify(lock)}); lockInstance(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000)`
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
   for await (const chunk of child.stdout) if (new TextDecoder().decode(chunk).includes('held')) break
+  age(path)
   removeLeftovers(parent)
   expect(existsSync(path)).toBe(true)
   child.kill('SIGKILL')
@@ -33,7 +34,11 @@ test('files of a killed development server are removed; files in use, new files 
   await killHolder(killed)
   const own = make('gatehouse-dev-ownown')
   const unlock = lockInstance(own)
+  age(own)
   const fresh = make('gatehouse-dev-fresh1')
+  // Another process has created the lock file and not yet taken the lock.
+  const starting = make('gatehouse-dev-start1')
+  writeFileSync(join(starting, 'gatehouse.lock'), '')
   const unlocked = make('gatehouse-dev-old123')
   age(unlocked)
   const kept = make('elsewhere')
@@ -41,12 +46,14 @@ test('files of a killed development server are removed; files in use, new files 
   age(kept)
 
   removeLeftovers(parent)
-  expect([killed, own, fresh, unlocked, kept].map(existsSync)).toEqual([false, true, true, false, true])
+  expect([killed, unlocked].map(existsSync)).toEqual([false, false])
+  expect([own, fresh, starting, kept].map(existsSync)).toEqual([true, true, true, true])
   expect(existsSync(join(kept, 'gatehouse.db'))).toBe(true)
 
   // The check did not release the lock.
   expect(() => lockInstance(own)).toThrow('in use')
   unlock()
+  age(own)
   removeLeftovers(parent)
   expect(existsSync(own)).toBe(false)
 })
