@@ -1,4 +1,4 @@
-import { type ControlCall, fetchTrusting } from './fetch-trusting.ts'
+import { fetchDirectly } from './fetch-directly.ts'
 import type { AuditEvent, Controls, KeyState } from './types.ts'
 
 // This file is published and runs in Node, Deno and Bun, so it imports nothing from the server.
@@ -12,7 +12,7 @@ interface Server {
 
 /** Returns a function that calls a control. An answer that is a refusal becomes an Error with its reason. */
 const sender = ({ url, control_token, ca_file }: Server) => {
-  const call: ControlCall = ca_file ? fetchTrusting(ca_file) : fetch
+  const call = fetchDirectly(ca_file)
   return async (
     method: string,
     path: string,
@@ -28,6 +28,8 @@ const sender = ({ url, control_token, ca_file }: Server) => {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
+    }).catch(({ message }) => {
+      throw new Error(`${method} ${url}/dev/${path}: ${message}`)
     })
     if (answer.ok) return answer
     throw new Error(`${method} /dev/${path}: ${answer.status} ${describe(await answer.text())}`)

@@ -56,6 +56,42 @@ test('the packed testing package runs the server in the process under Bun', asyn
   expect((await run(['bun', `${folder}/runner.js`, '@gatehouse/testing'])).trim()).toBe('ok')
 })
 
+test.each([
+  ['Node', ['node'], '/process'],
+  ['Deno', deno, '/process'],
+  ['Bun', ['bun'], '/process'],
+  ['Bun, in the process', ['bun'], ''],
+])(
+  'the proxy of HTTP_PROXY gets no control token, under %s',
+  async (_, command, entry) => {
+    const received: string[] = []
+    using proxy = Bun.serve({
+      port: 0,
+      fetch: ({ method, url }) => {
+        received.push(`${method} ${url}`)
+        return new Response(null, { status: 502 })
+      },
+    })
+    await Bun.write(
+      `${folder}/proxied.js`,
+      `const { startGatehouse } = await import('@gatehouse/testing' + process.argv[3])
+      for (const tls of [false, true]) {
+        const server = await startGatehouse({ executable: process.argv[2], tls })
+        console.log((await server.mint({ user: 'alice' })).claims.preferred_username)
+        await server.close()
+      }`,
+    )
+    const env = {
+      ...{ HTTP_PROXY: proxy.url.href, HTTPS_PROXY: proxy.url.href, NODE_USE_ENV_PROXY: '1' },
+      DENO_NO_UPDATE_CHECK: '1',
+    }
+    const program = [`${folder}/proxied.js`, `${root}dist/gatehouse`, entry]
+    expect(await run([...command, ...program], env)).toBe('alice\nalice\n')
+    expect(received).toEqual([])
+  },
+  60_000,
+)
+
 test('the same calls in this process', async () => {
   await checkControls(options => startGatehouse(options))
   await checkTls(options => startGatehouse(options))
