@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import urllib.error
 import urllib.request
 
 import pytest
@@ -35,7 +36,12 @@ class Gatehouse:
             # A command must not inherit the secret of another client.
             "SERVICE_CLIENT_SECRET": self.client_secret or "",
         }
-        self._trust = ready["ca_file"] and ssl.create_default_context(cafile=ready["ca_file"])
+        # This machine may not know the host of the issuer, such as the name of a container.
+        self._local_url = ready["local_url"]
+        trust = ready["ca_file"] and ssl.create_default_context(cafile=ready["ca_file"])
+        # The proxy of HTTP_PROXY would get the control token.
+        direct = urllib.request.ProxyHandler({})
+        self._opener = urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=trust))
         self._control_token = ready["control_token"]
         self._process = process
         self._reader = reader
@@ -43,12 +49,15 @@ class Gatehouse:
     def token(self, **options):
         """Returns an access token. Options: user, client_id, scope, roles, claims, expires_in (seconds), bad."""
         request = urllib.request.Request(
-            self.url + "/dev/mint",
+            self._local_url + "/dev/mint",
             json.dumps(options).encode(),
             {"content-type": "application/json", "authorization": "Bearer " + self._control_token},
         )
-        with urllib.request.urlopen(request, timeout=10, context=self._trust) as answer:
-            return json.load(answer)["token"]
+        try:
+            with self._opener.open(request, timeout=10) as answer:
+                return json.load(answer)["token"]
+        except urllib.error.HTTPError as refusal:
+            raise RuntimeError(f"gatehouse refused the token ({refusal.code}): {_reason(refusal)}") from None
 
     def stop(self):
         """Ends the server."""
@@ -105,6 +114,16 @@ def start(*options, seed=None, image=None, engine=("docker", "run")):
     reader = threading.Thread(target=lambda: collections.deque(process.stdout, maxlen=0), daemon=True)
     reader.start()
     return Gatehouse(json.loads(line), process, reader)
+
+
+def _reason(refusal):
+    text = refusal.read().decode()
+    try:
+        answer = json.loads(text)
+        fields = [f"{each['field']}: {each['message']}" for each in answer.get("details", [])]
+        return " ".join([answer["error_description"], *fields])
+    except (ValueError, KeyError):
+        return text
 
 
 def _close(process):

@@ -40,7 +40,12 @@ test('the fixture gives a running server and tokens', async () => {
 test('a server of `start` applies a seed and serves https, and stops when its parent process is killed', async () => {
   const TMPDIR = join(at, 'killed')
   mkdirSync(TMPDIR)
-  writeFileSync(join(at, 'seed.yaml'), '# one user\nusers:\n- { username: zoe, email: zoe@example.com }\n')
+  const client =
+    '{ client_id: web, type: public, grant_types: [authorization_code], redirect_uris: [http://localhost], scopes: [] }'
+  writeFileSync(
+    join(at, 'seed.yaml'),
+    `# no secret\nusers:\n- { username: zoe, email: zoe@example.com }\nclients:\n- ${client}\n`,
+  )
   const text = [
     'import os, signal, subprocess, gatehouse_pytest',
     'server = gatehouse_pytest.start("--tls", seed="seed.yaml")',
@@ -58,6 +63,23 @@ test('a server of `start` applies a seed and serves https, and stops when its pa
   const killed = Bun.spawn([`${at}/bin/python`, 'killed.py'], { cwd: at, env, stdout: 'pipe' })
   expect(await new Response(killed.stdout).text()).toBe('2 True\n::\n')
   while (readdirSync(TMPDIR).length > 0) await Bun.sleep(5)
+})
+
+test('a token comes from this machine, past a proxy, and a refusal says why', async () => {
+  const text = [
+    'import gatehouse_pytest',
+    'server = gatehouse_pytest.start("--url", "http://gatehouse.invalid:8080", "--public-issuer")',
+    'print(server.url, server.token(user="alice").count("."))',
+    'try: server.token(user="alice", expires_in="1h")',
+    'except RuntimeError as error: print(error)',
+    'server.stop()',
+  ]
+  writeFileSync(join(at, 'direct.py'), text.join('\n'))
+  const env = { SERVICE_EXECUTABLE: join(at, 'bin/gatehouse'), HTTP_PROXY: 'http://127.0.0.1:1' }
+  expect(await run([`${at}/bin/python`, 'direct.py'], { cwd: at, env })).toMatchObject({
+    stdout:
+      'http://gatehouse.invalid:8080 2\ngatehouse refused the token (422): The body is not valid. expires_in: A whole number from 1 to 31536000.\n',
+  })
 })
 
 test('pip refuses the wheel of another platform in one line and installs nothing', async () => {
