@@ -20,6 +20,15 @@ export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
 export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCase()
 
 /**
+ * Returns a typed code of digits without spaces and in ASCII. Keyboards for Arabic and Persian enter digits
+ * of their own, and Japanese input methods enter digits in full width.
+ */
+export const digitsOf = (typed: string): string =>
+  normalize(typed, 'NFKC')
+    .replace(/\s/g, '')
+    .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, digit => String(digit.charCodeAt(0) & 0xf))
+
+/**
  * True for text that can be stored and shown: no lone surrogate, and no control character of ASCII except tab
  * and line feed.
  */

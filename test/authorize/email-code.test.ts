@@ -4,7 +4,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addPasskeyUser, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { addPasskeyUser, enrolTotp, inDigits, linkWith, openEnrolment } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
@@ -66,7 +66,7 @@ describe('MCD-01 a code by mail', () => {
     expect((await app.events()).map(({ type, actor_id, target_id }) => [type, actor_id, target_id])).toEqual([
       ['user.code_sent', null, user.id],
     ])
-    const done = await browser.follow(await enter(browser, page, `${code.slice(0, 3)} ${code.slice(3)}`))
+    const done = await browser.follow(await enter(browser, page, inDigits('٠', code.replace(/.../, '$& '))))
     const { acr, amr } = await codeRow(app, answerOf(done).code)
     expect([acr, amr]).toEqual(['1', ['otp']])
     expect(await codesOf(user)).toEqual([])

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
-import { codeOf, enrolTotp, linkWith, openEnrolment, recoveryCodesOf } from '#test/support/factors.ts'
+import {
+  codeOf,
+  enrolTotp,
+  inDigits,
+  keyOf,
+  linkWith,
+  openEnrolment,
+  recoveryCodesOf,
+} from '#test/support/factors.ts'
 import { addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
 
@@ -74,6 +82,26 @@ describe('an authenticator app', () => {
     expect(await app.events()).toEqual([])
     expect(answerOf(await browser.get(authorizeUrl('web'))).code).toBeString()
   })
+
+  test.each(['٠', '۰', '０'])(
+    'is enrolled and asked for with the digits of another script, from %s',
+    async zero => {
+      const user = await addUser(app, `digits${zero.charCodeAt(0)}`)
+      const browser = openBrowser(app)
+      const page = await browser.get(linkWith(await openEnrolment(browser, user.username), 'kind=totp'))
+      const key = keyOf(page)
+      await app.events()
+      const enrolled = await browser.submit(page, { code: inDigits(zero, codeOf(app, key)) }, '/oauth/enrol')
+      expect(enrolled.heading).toBe('Save your recovery codes')
+      expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
+      nextCode()
+      const second = await secondStep(user)
+      await app.events()
+      const done = await send(second.browser, second.page, { code: inDigits(zero, codeOf(app, key)) })
+      expect((await codeRow(app, answerOf(done).code)).amr).toEqual(['pwd', 'otp', 'mfa'])
+      expect(await app.events()).toEqual([])
+    },
+  )
 
   test.each([
     [-31 * SECOND, 200],

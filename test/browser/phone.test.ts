@@ -29,6 +29,24 @@ testInChromium(
 )
 
 testInChromium(
+  'a code may have the digits of an Arabic or Persian keyboard or of a Japanese input method',
+  async () => {
+    const { page, close } = await openPage()
+    for (const name of ['second-factor.totp', 'enrol-totp.usual', 'email-code.asked']) {
+      await page.goto(`${server.url}${name}`)
+      const field = page.locator('#code')
+      for (const typed of ['123 456', '١٢٣٤٥٦', '۱۲۳۴۵۶', '１２３　４５６', '12345a']) {
+        await field.fill(typed)
+        const isValid = await field.evaluate(each => (each as HTMLInputElement).checkValidity())
+        expect([name, typed, isValid]).toEqual([name, typed, typed !== '12345a'])
+      }
+    }
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
   'PAG-36 on a phone the current tab is in view, names take two lines, and no command breaks in a word',
   async () => {
     const { page, close } = await openPage({ viewport: { width: 320, height: 640 } })

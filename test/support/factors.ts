@@ -9,6 +9,10 @@ import { signIn } from './people.ts'
 export const codeOf = (app: Pick<TestApp, 'clock'>, key: string, shift = 0): string =>
   generateSync({ secret: key.replaceAll(' ', ''), epoch: Math.floor((app.clock.now() + shift) / 1000) })
 
+/** Returns the code with the ten digits that begin with `zero`, as keyboards of other scripts enter it. */
+export const inDigits = (zero: string, code: string): string =>
+  code.replace(/\d/g, digit => String.fromCharCode(zero.charCodeAt(0) + Number(digit)))
+
 /** Returns the key that an enrolment page shows. */
 export const keyOf = (page: Page): string => {
   const key = /<code[^>]*>([A-Z2-7 ]+)<\/code>/.exec(page.html)?.[1]
