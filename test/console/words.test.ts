@@ -56,6 +56,13 @@ test('CON-22 the console speaks the languages of the pages', () => {
   expect(languages).toEqual([...locales].sort())
 })
 
+test('CON-22 who may join and who may sign in have titles of their own', async () => {
+  for (const language of languages) {
+    const words = new Map(flat(await read(language)))
+    expect([language, words.get('/joining/title')]).not.toEqual([language, words.get('/admission/title')])
+  }
+})
+
 test('CON-22 each event type has a title', async () => {
   const { eventTitles } = (await read('en')) as { eventTitles: Record<string, string> }
   expect(Object.keys(eventTitles).sort()).toEqual([...eventTypes].sort())
