@@ -56,6 +56,20 @@ test('CON-22 the console speaks the languages of the pages', () => {
   expect(languages).toEqual([...locales].sort())
 })
 
+/** Words for which the pages and the console have another word. */
+const unused: Record<string, RegExp> = {
+  ar: /وثائق البيانات"|وثيقة بيانات"|بياناتها\.|عرض البيانات|مزوّد|القصير|البرمجية|المُصدِر|خطاف|مستقب/,
+}
+
+test('CON-22 the pages and the console have one word for one thing', async () => {
+  for (const language of languages) {
+    const pages: Record<string, string> = await Bun.file(`templates/locales/${language}.json`).json()
+    const texts = [...Object.entries(pages), ...flat(await read(language))]
+    const found = texts.filter(([, text]) => unused[language]?.test(JSON.stringify(text)))
+    expect([language, found]).toEqual([language, []])
+  }
+})
+
 test('CON-22 who may join and who may sign in have titles of their own', async () => {
   for (const language of languages) {
     const words = new Map(flat(await read(language)))
