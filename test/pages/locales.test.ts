@@ -63,6 +63,18 @@ describe.each([...locales])('the texts in %s', locale => {
       expect(entries.filter(([, text]) => /[,;?]/.test(text.replace('{count, plural,', '')))).toEqual([])
   })
 
+  test('go on after the greeting of a mail as the language does', () => {
+    // German and Italian greetings end in a comma, after which the sentence goes on.
+    const start = { de: /^(?:\p{Ll}|Sie )/u, it: /^\p{Ll}/u }[locale] ?? /^[^\p{Ll}]/u
+    const texts = entries.filter(([key]) => /^mail\.\w+\.text$/.test(key))
+    expect(texts.filter(([, text]) => !start.test(text))).toEqual([])
+  })
+
+  test('have the article that a date needs in Italian and Spanish', () => {
+    const bare = { es: /\bhasta \{time\}/, it: /\bfino a \{time\}/ }[locale]
+    expect(entries.filter(([, text]) => bare?.test(text))).toEqual([])
+  })
+
   test('are translated', () => {
     const same = entries.filter(
       ([key, text]) =>
