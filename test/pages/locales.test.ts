@@ -75,6 +75,11 @@ describe.each([...locales])('the texts in %s', locale => {
     expect(entries.filter(([, text]) => bare?.test(text))).toEqual([])
   })
 
+  test('tell nothing by a colour', () => {
+    const red = /(?<!\p{L})(?:red|rote?n?|rouge|rojo|rosso|vermelho)(?!\p{L})|czerwon|赤|أحمر/iu
+    expect(entries.filter(([, text]) => red.test(text))).toEqual([])
+  })
+
   test('are translated', () => {
     const same = entries.filter(
       ([key, text]) =>
