@@ -15,8 +15,9 @@ import { openAction, type PostLoginAction, runAction, sealAction } from '#src/si
 import { type NewLogin, signIn, stepUp } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
-import { type BrowserLogin, isFirstFactor, owedBy, rememberedIn } from './eligible-logins.ts'
+import { type BrowserLogin, owedBy } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
+import { isFirstFactor, rememberedIn } from './remembered.ts'
 import { loginPage } from './step-pages.ts'
 import { type ChosenLogin, type FirstFactorProof, type Pending, updatePending } from './store.ts'
 

@@ -10,11 +10,9 @@ import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import { owesTerms } from '#src/directory/users/terms.ts'
 import type { Call } from '#src/http/call.ts'
-import { rememberedHash } from '#src/http/cookies.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
-import { exceeding } from '#src/lib/permission.ts'
 import type { EligibleLogin } from '#src/protocol/oauth/next-step.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import {
@@ -26,12 +24,12 @@ import {
   wantedLevel,
 } from '#src/protocol/oidc/acr.ts'
 import { findLoginsAtClient, type Login } from '#src/sessions/login-store.ts'
-import { listRememberedIn } from '#src/sessions/remembered-store.ts'
 import { supportedAcrs } from '#src/sign-in/passkeys.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
 import { consentsSince } from './consent-store.ts'
 import { type BrowserSession, consentScopes, type Flow, type SubjectId } from './flow.ts'
+import { isFirstFactor, rememberedIn } from './remembered.ts'
 import type { FirstFactorProof } from './store.ts'
 
 /** The user of a step: a login, or a proven first factor whose login begins with the second factor. */
@@ -225,45 +223,6 @@ export const owedBy = (
     recovered: isRecovered(flow, user_id),
     remembered,
   })
-
-/**
- * Returns the days for which this browser may be remembered in this flow. Returns undefined when the
- * organization remembers no browsers, and for requests that always need the second factor: those that ask for
- * a permission beyond `profile:*`, change the account, or come from the console.
- */
-export const rememberDays = ({ request, client, organization }: Flow): number | undefined => {
-  const isSensitive =
-    request.confirm !== undefined ||
-    request.enrol === true ||
-    client?.client_id === CONSOLE_CLIENT ||
-    exceeding(new Set(), request.scopes).length > 0
-  return isSensitive ? undefined : settingsOf(organization).remember_browser_days
-}
-
-/**
- * True for a first factor with which a browser may be remembered: a password or a provider. A code by mail or
- * a recovery code does not suffice, because the mailbox or a printed code would then be enough to sign in.
- */
-export const isFirstFactor = ({ amr }: Pick<StepUser, 'amr'>): boolean =>
-  amr.includes('pwd') || amr.includes('fed')
-
-/** Returns the users who need no second factor in this flow, because this browser is remembered for them. */
-export const rememberedIn = (
-  context: Context,
-  q: Queries,
-  { request }: Call,
-  flow: Flow,
-): Promise<ReadonlySet<UserId>> => {
-  const days = rememberDays(flow)
-  const hash = rememberedHash(context, request)
-  if (days === undefined || hash === undefined) return Promise.resolve(new Set())
-  const now = context.clock.now()
-  // The organization may have reduced the number of days after it remembered this browser.
-  const isKept = ({ created_at }: { created_at: number }) => created_at > now - days * DAY
-  return listRememberedIn(q, hash, now).then(
-    rows => new Set(rows.filter(isKept).map(({ user_id }) => user_id)),
-  )
-}
 
 /** True when this user has proven a recovery code in place of a lost passkey in this flow. */
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id

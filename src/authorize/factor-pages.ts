@@ -7,8 +7,9 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { levelWith } from '#src/protocol/oidc/acr.ts'
 import { challengeOf, creationOptions, requestOptions } from '#src/sign-in/passkeys.ts'
 import { offerSecret, setUpOf } from '#src/sign-in/totp.ts'
-import { type BrowserLogin, isFirstFactor, rememberDays } from './eligible-logins.ts'
+import type { BrowserLogin } from './eligible-logins.ts'
 import { type BrowserSession, isProven, roundOf, type StoredFlow, stepToken } from './flow.ts'
+import { isFirstFactor, rememberDays } from './remembered.ts'
 import { exitOf, type Retry, show } from './step-pages.ts'
 
 const queryParameter = ({ call }: BrowserSession, name: string): string | null =>

@@ -3,8 +3,9 @@ import { findUser } from '#src/directory/users/store.ts'
 import { listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { levelOf } from '#src/protocol/oidc/acr.ts'
 import type { Next } from './due-step.ts'
-import { type BrowserLogin, isFirstFactor, type StepUser } from './eligible-logins.ts'
+import type { BrowserLogin, StepUser } from './eligible-logins.ts'
 import type { Flow } from './flow.ts'
+import { isFirstFactor } from './remembered.ts'
 
 /** Returns the ways in which the user of a login can sign in. Returns no ways when the user was deleted. */
 export const waysInOf = ({ store }: Context, { organization }: Flow, login: StepUser): Promise<WayIn[]> =>
