@@ -19,6 +19,7 @@ import { type CodeLogin, composeCode, type StoredCode } from '#src/tokens/codes.
 import { answerClient, answerError } from './answer.ts'
 import { attributesPage } from './attributes-page.ts'
 import { consentPage } from './consent-page.ts'
+import { consentScopes, offeredScopes } from './consent-scopes.ts'
 import { consentsSince, grantConsent, hasConsents } from './consent-store.ts'
 import { withDocument } from './document.ts'
 import { decideAmong, type Next } from './due-step.ts'
@@ -28,12 +29,10 @@ import {
   accountRequest,
   type BrowserSession,
   chosenOf,
-  consentScopes,
   type Flow,
   findFlow,
   flowOf,
   isProven,
-  offeredScopes,
   type StoredFlow,
   storeFlow,
 } from './flow.ts'

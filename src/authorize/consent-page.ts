@@ -5,8 +5,9 @@ import { pageUserOf } from '#src/pages/data.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { host, isOnDevice } from '#src/protocol/oauth/redirect-uri.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
+import { offeredScopes, shownScopes } from './consent-scopes.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
-import { type BrowserSession, offeredScopes, type StoredFlow, stepToken } from './flow.ts'
+import { type BrowserSession, type StoredFlow, stepToken } from './flow.ts'
 import { exitOf, show } from './step-pages.ts'
 
 /**
@@ -67,7 +68,7 @@ export const consentPage = async (
         state: request.state ?? '',
         code_challenge: request.code_challenge,
         redirect_uri: request.redirect_uri,
-        csrf_token: stepToken(context, flow, 'consent', login.id),
+        csrf_token: stepToken(context, flow, 'consent', login.id, shownScopes(flow, login.held)),
         ...(request.nonce !== undefined && { nonce: request.nonce }),
         request: flow.handle,
       },

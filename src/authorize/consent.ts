@@ -3,6 +3,7 @@ import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { advance, isStale, refuseAuthorization, settle } from './advance.ts'
+import { shownScopes } from './consent-scopes.ts'
 import { withDocument } from './document.ts'
 import { chooseLogin, openStep } from './flow.ts'
 import type { FlowRequest } from './store.ts'
@@ -14,7 +15,7 @@ import type { FlowRequest } from './store.ts'
 export const postConsent =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'consent')
+    const { browser, flow: opened, form, login_id, content } = await openStep(context, call, 'consent')
     const decision = form.get('decision')
     if (decision !== 'approve' && decision !== 'deny') throw new PageError('bad_request', 400)
     if (!agrees(form, opened.request)) throw new PageError('bad_request', 400)
@@ -29,7 +30,8 @@ export const postConsent =
       const described = await withDocument(context, call, flow, next.login)
       return refuseAuthorization(context, call, described, 'access_denied')
     }
-    return advance(context, browser, { ...flow, approved: isDue }, 'post', logins)
+    const approved = isDue && content === shownScopes(flow, next.login.held)
+    return advance(context, browser, { ...flow, approved }, 'post', logins)
   }
 
 const agrees = (form: ReadonlyMap<string, string>, request: FlowRequest): boolean => {

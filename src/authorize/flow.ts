@@ -17,7 +17,7 @@ import { scopesWith, serves } from '#src/protocol/oauth/authorize-request.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { parseForm } from '#src/protocol/oauth/parameters.ts'
 import { isRedirectOf } from '#src/protocol/oauth/redirect-uri.ts'
-import { apisOffering, scopesAt } from '#src/protocol/oauth/resource.ts'
+import { scopesAt } from '#src/protocol/oauth/resource.ts'
 import { isSubset } from '#src/protocol/oauth/scope.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
 import { type FlowRequest, findPending, insertPending, type Pending } from './store.ts'
@@ -109,27 +109,6 @@ const apisToAsk = async (
     serves(client, organization_id)
   return mayAsk ? apis : undefined
 }
-
-/** Returns the scopes of a request. API scopes that need a role are left out when `held` lacks the role. */
-export const offeredScopes = (
-  { request, apis }: Pick<Flow, 'request' | 'apis'>,
-  held: ReadonlySet<string>,
-): readonly string[] => request.scopes.filter(scope => apisOffering(apis, scope, held)?.length !== 0)
-
-/**
- * Returns the offered scopes of a request in the form that consents have. A scope of an API is stored as
- * `API_ID/SCOPE`, because another API may have a scope with the same name, and a later API even the same
- * identifier. Each `API_ID` is also stored alone, because a token without scopes may give access to the API.
- */
-export const consentScopes = (
-  { request, apis }: Pick<Flow, 'request' | 'apis'>,
-  held: ReadonlySet<string>,
-): readonly string[] => [
-  ...apis.map(({ id }) => id),
-  ...request.scopes.flatMap(
-    scope => apisOffering(apis, scope, held)?.map(({ id }) => `${id}/${scope}`) ?? scope,
-  ),
-]
 
 /** Returns the request of a flow without a client. The flow ends at `own.back`, by default on /account. */
 export const accountRequest = (
@@ -232,17 +211,23 @@ export const findFlow = async (
   return { ...flow, pending, handle }
 }
 
-// Separates the request's handle from the login's id in a CSRF token. Neither contains a tilde.
+// Separates the parts of a CSRF token: the request's handle, the login's id, a hash. None contains a tilde.
 const SEPARATOR = '~'
 
-/** Returns the `csrf_token` of a step's form. The token names the request and the login that is shown. */
+/**
+ * Returns the `csrf_token` of a step's form. The token names the request, the login that is shown, and
+ * `content`: a hash of what else the page shows.
+ */
 export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
   purpose: CsrfPurpose,
   subject?: SubjectId,
-): string =>
-  issueCsrf(context, purpose, pending.browser_hash, subject ? `${handle}${SEPARATOR}${subject}` : handle)
+  content?: string,
+): string => {
+  const parts = [handle, subject, content].filter(part => part !== undefined)
+  return issueCsrf(context, purpose, pending.browser_hash, parts.join(SEPARATOR))
+}
 
 interface PostedStep {
   browser: BrowserSession
@@ -250,6 +235,8 @@ interface PostedStep {
   form: ReadonlyMap<string, string>
   /** The login that the page showed. */
   login_id: SubjectId | undefined
+  /** The hash of what else the page showed. */
+  content: string | undefined
 }
 
 /**
@@ -265,14 +252,14 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   const browser_hash = browserHash(context, call.request)
   const again = startOf(form.get('request') ?? '')
   const subject = verifyCsrf(context, purpose, browser_hash, form.get('csrf_token'), again)
-  const [handle = '', login_id] = subject.split(SEPARATOR)
+  const [handle = '', login_id, content] = subject.split(SEPARATOR)
   if ((form.get('request') ?? handle) !== handle) throw new PageError('forbidden', 403)
   // Two forms post to paths that have no page. Their page is the URL of the login, which shows the due step.
   const path = purpose === 'login' || purpose === 'other_account' ? '/oauth/login' : call.path
   call.page = `${path}?request=${handle}`
   const browser = browserSessionOf(context, call)
   const flow = await findFlow(context, browser, handle)
-  return { browser, flow, form, login_id: login_id as SubjectId | undefined }
+  return { browser, flow, form, login_id: login_id as SubjectId | undefined, content }
 }
 
 /** Chooses the login that the page showed. Changes nothing when the page showed no stored login. */

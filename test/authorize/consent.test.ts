@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
 import {
   addClient,
   addUser,
@@ -16,6 +17,7 @@ import {
 const app = await startApp()
 const ada = await addUser(app, 'ada')
 const bob = await addUser(app, 'bob')
+await create(app, '/roles', { name: 'boss', permissions: [] })
 await addClient(app, 'trusted')
 const asking = { consent_required: true, scopes: ['openid', 'profile', 'email', 'files'] }
 let clients = 0
@@ -297,6 +299,58 @@ test('consent follows the login of a flow', async () => {
   expect(page.url).toStartWith('/oauth/consent?request=')
   expect((await browser.get(page.url)).html).toContain(ada.email)
   expect(answerOf(await browser.submit(page, { decision: 'approve' })).code).toBeString()
+})
+
+describe('O-65 approval counts only for the scopes on the page', () => {
+  const api = (client_id: string, name: string, role: string | null) =>
+    create(app, '/apis', {
+      identifier: `https://${client_id}.example`,
+      name,
+      scopes: [
+        { name: 'read', texts: { en: 'May read' }, role: null },
+        { name: 'wipe', texts: { en: 'May wipe' }, role },
+      ],
+      clients: [{ client_id, scopes: ['read', 'wipe'] }],
+    })
+  const opened = async () => {
+    const client_id = await newClient()
+    const { id } = await api(client_id, 'Weather', 'boss')
+    const browser = await loggedIn()
+    const request = { scope: 'openid read wipe', resource: `https://${client_id}.example` }
+    const page = await browser.get(authorizeUrl(client_id, request))
+    expect([page.html.includes('May read'), page.html.includes('May wipe')]).toEqual([true, false])
+    const granted = async () =>
+      (await consents()).flatMap(row => (row.client_id === client_id ? [row.scopes] : []))
+    /** Approves, and returns the page that is shown instead of a code. */
+    const refused = async () => {
+      await app.events()
+      const again = await browser.follow(await browser.submit(page, { decision: 'approve' }))
+      expect([again.heading, again.html.includes('May wipe')]).toEqual([page.heading, true])
+      expect([await granted(), await app.events()]).toEqual([[], []])
+      return again
+    }
+    return { id, client_id, browser, page, granted, refused }
+  }
+
+  test('not for a scope of a role that the user got meanwhile', async () => {
+    const { id, browser, granted, refused } = await opened()
+    await app.admin('PUT', `/users/${ada.id}`, { roles: ['user', 'boss'] })
+    const again = await refused()
+    const { code } = answerOf(await browser.submit(again, { decision: 'approve' }))
+    expect((await codeRow(app, code)).scope).toBe('openid read wipe')
+    expect(await granted()).toEqual([[id, 'openid', `${id}/read`, `${id}/wipe`]])
+    expect(await app.events()).toEqual([])
+    await app.admin('PUT', `/users/${ada.id}`, { roles: ['user'] })
+  })
+
+  test('not for another API with the same identifier; a denial is still reported', async () => {
+    const { id, client_id, browser, page, granted, refused } = await opened()
+    await app.admin('DELETE', `/apis/${id}`)
+    await api(client_id, 'Payroll', null)
+    expect((await refused()).html).toContain('Payroll')
+    expect(answerOf(await browser.submit(page, { decision: 'deny' })).error).toBe('access_denied')
+    expect([await granted(), await app.events()]).toEqual([[], []])
+  })
 })
 
 describe('rights taken away while the user decides are not granted', () => {
