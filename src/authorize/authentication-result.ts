@@ -15,7 +15,7 @@ import { openAction, type PostLoginAction, runAction, sealAction } from '#src/si
 import { type NewLogin, signIn, stepUp } from '#src/sign-in/sign-in.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { advance } from './advance.ts'
-import { type BrowserLogin, owedBy } from './eligible-logins.ts'
+import { type BrowserLogin, isLogin, owedBy } from './eligible-logins.ts'
 import type { BrowserSession, StoredFlow } from './flow.ts'
 import { isFirstFactor, rememberedIn } from './remembered.ts'
 import { loginPage } from './step-pages.ts'
@@ -212,7 +212,7 @@ export const completeWithFactor = async (
   const amr = [...new Set([...subject.amr, ...further.amr])]
   // A recovery code does not raise the level of an existing login. It is a first factor that waits for the
   // new passkey, so everything that invalidates a first factor also ends the recovery.
-  if (subject.id === 'proof' || flow.pending.recovered_by === subject.user_id) {
+  if (!isLogin(subject) || flow.pending.recovered_by === subject.user_id) {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined
     const { account, auth_time } = proof ?? {}

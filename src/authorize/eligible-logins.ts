@@ -29,7 +29,7 @@ import type { Queries, Store } from '#src/storage/store.ts'
 import type { CodeLogin } from '#src/tokens/codes.ts'
 import { consentScopes } from './consent-scopes.ts'
 import { consentsSince } from './consent-store.ts'
-import type { BrowserSession, Flow, SubjectId } from './flow.ts'
+import { type BrowserSession, type Flow, isLoginId, type SubjectId } from './flow.ts'
 import { isFirstFactor, rememberedIn } from './remembered.ts'
 import type { FirstFactorProof } from './store.ts'
 
@@ -58,7 +58,7 @@ export type StepUser = Pick<
 
 /** True for a login. False for a proven first factor, for which no code can be issued yet. */
 export const isLogin = <S extends Pick<StepUser, 'id'>>(subject: S): subject is S & CodeLogin =>
-  subject.id !== 'proof'
+  isLoginId(subject.id)
 
 /** A login with the facts that decide its next step. The next factor has to reach `level`. */
 export type BrowserLogin = StepUser &
@@ -129,8 +129,8 @@ const rolesFor = ({ store }: Context, { apis }: Flow, { user_id }: StepUser): Pr
     : Promise.resolve(new Set())
 
 /** True when a change, such as a new password, waits until the user of a proven first factor is signed in. */
-const waits = ({ id }: StepUser, pending: Flow['pending']): boolean =>
-  id === 'proof' && pending?.proof?.action !== undefined
+const waits = (subject: StepUser, pending: Flow['pending']): boolean =>
+  !isLogin(subject) && pending?.proof?.action !== undefined
 
 /**
  * True when the user may add a factor. Every user may add the factor or passkey that the organization
@@ -239,7 +239,7 @@ const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactor
   const subject: StepUser = {
     ...user,
     ...proof,
-    id: 'proof',
+    id: user.id,
     auth_time: proof.auth_time ?? proof.at,
     signed_in_at: proof.at,
     expires_at: proof.until,

@@ -9,7 +9,7 @@ import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { browserHash, loginHash, setCookie } from '#src/http/cookies.ts'
 import { MINUTE } from '#src/lib/duration.ts'
-import type { LoginId, OrganizationId } from '#src/lib/ids.ts'
+import type { LoginId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { type CsrfPurpose, checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import { PageError } from '#src/pages/error-page.ts'
@@ -26,10 +26,13 @@ import { type FlowRequest, findPending, insertPending, type Pending } from './st
 export const PENDING_FOR = 30 * MINUTE
 
 /**
- * Id of a login. `proof` means a first factor that was proven in this flow. Its login begins with the second
- * factor.
+ * Id of a login, or of the user whose first factor was proven in this flow. The login of this user begins
+ * with the second factor.
  */
-export type SubjectId = LoginId | 'proof'
+export type SubjectId = LoginId | UserId
+
+/** True for the id of a login. */
+export const isLoginId = (id: SubjectId | undefined): id is LoginId => id?.startsWith('login_') ?? false
 
 /** A request of a browser, and the hash of its login cookie. */
 export interface BrowserSession {
@@ -265,13 +268,13 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
 /** Chooses the login that the page showed. Changes nothing when the page showed no stored login. */
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
-  if (login_id === undefined || login_id === 'proof' || chosenOf(flow) === login_id) return flow
+  if (!isLoginId(login_id) || chosenOf(flow) === login_id) return flow
   return { ...flow, pending: { ...pending, login_id, selected: true, proof: null, recovered_by: null } }
 }
 
-/** Returns the id of the chosen login, or `proof` while only the first factor is proven. */
+/** Returns the id of the chosen login, or of the user while only the first factor is proven. */
 export const chosenOf = ({ pending }: Flow): SubjectId | undefined =>
-  pending?.proof ? 'proof' : (pending?.login_id ?? undefined)
+  pending?.proof?.user_id ?? pending?.login_id ?? undefined
 
 /**
  * True when the user authenticated in this flow. The stored request decides this, because the logins of the

@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
-import { codeOf } from '#test/support/factors.ts'
-import { addUser, authorizeUrl, codeRow, logInTo, signIn } from '#test/support/people.ts'
+import { codeOf, optionsOf } from '#test/support/factors.ts'
+import { addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
 
 const { app, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
@@ -92,4 +93,62 @@ test('PAG-65 a request that names its user, and a confirmation, take no other ac
   expect((await browser.get('/account')).heading).toBe('Your account')
   const done = await browser.follow(await send(browser, second, { code: codeOf(app, key) }))
   expect(done.url).toBe('/account/change-password')
+})
+
+describe('PAG-71 a form acts only on the user whom its page names', () => {
+  const users = () => app.context.store.read(async q => q.select().from(q.tables.users))
+  const requireFactor = (mfa_required: boolean) =>
+    app.admin('PUT', '/organizations/default', { settings: { mfa_required } })
+  /** Opens a step of `first`, signs `second` in from the same login page, and sends the first form. */
+  const overtaken = async (
+    [first, second]: [string, string],
+    action: string,
+    fieldsOf: (page: Page) => Record<string, string>,
+    query = '',
+  ) => {
+    const browser = openBrowser(app)
+    const login = await browser.get(authorizeUrl('web'))
+    const page = await browser.get((await signIn(browser, login, first)).url + query)
+    expect(page.html).toContain(first)
+    const due = await signIn(browser, login, second)
+    expect(due.html).toContain(second)
+    const stored = async () => [await users(), await rows('factors'), await pendingOf()]
+    const before = await stored()
+    await app.events()
+    const answer = await browser.submit(page, fieldsOf(page), action)
+    expect([answer.status, answer.heading]).toEqual([400, 'This page has expired'])
+    expect([await stored(), await app.events()]).toEqual([before, []])
+    return { browser, due }
+  }
+
+  test('a new password', async () => {
+    for (const name of ['xavier', 'yolanda']) {
+      const { id } = await addUser(app, name)
+      await app.admin('POST', `/users/${id}/reset-password`, { password: PASSWORD, temporary: true })
+    }
+    await requireFactor(true)
+    const password = 'Another-horse-8'
+    const fields = { password, password_repeat: password }
+    const action = '/oauth/change-password'
+    const { browser, due } = await overtaken(['xavier', 'yolanda'], action, () => fields)
+    expect((await browser.follow(await browser.submit(due, fields))).heading).toBe('Protect your account')
+    await requireFactor(false)
+  })
+
+  test('a new passkey', async () => {
+    await addUser(app, 'xenia')
+    await addUser(app, 'yvonne')
+    await requireFactor(true)
+    const created = (page: Page) => ({ credential: newPasskey().create(optionsOf(page)) })
+    await overtaken(['xenia', 'yvonne'], '/oauth/enrol', created, '&kind=passkey')
+    await requireFactor(false)
+  })
+
+  test('a second factor', async () => {
+    const { user, key } = await withTotp()
+    const { user: other } = await withTotp()
+    await overtaken([user.username, other.username], '/oauth/second-factor', () => ({
+      code: codeOf(app, key),
+    }))
+  })
 })
