@@ -10,7 +10,7 @@ import type { Tables } from '#src/storage/tables.ts'
  */
 export type KeyRow = Omit<Tables['signing_keys']['$inferSelect'], 'alg'> & { alg: SigningAlg }
 
-/** Returns a test of whether the key set has a key at the time `now` (ms). */
+/** Returns a predicate that is true for the keys in the key set at the time `now` (ms). */
 export const publishedAt =
   (now: number) =>
   ({ expires_at }: Pick<KeyRow, 'expires_at'>): boolean =>

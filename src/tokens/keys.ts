@@ -31,8 +31,8 @@ interface KeyRing {
 /** Token types that `open` accepts. Logout tokens are refused, because only clients read them. */
 const TYPES = ['at+jwt', 'JWT'] as const
 /**
- * Maximum number of verified tokens whose hashes are kept in memory. A kept hash saves the next verification,
- * because clients present the same token many times.
+ * Maximum number of verified tokens whose hashes are kept in memory. Clients present the same token many
+ * times, and a kept hash saves each further verification.
  */
 const MAX_REMEMBERED = 10_000
 

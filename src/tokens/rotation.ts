@@ -158,7 +158,10 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
   })
 }
 
-/** Rotates keys that have signed for `oldest` ms or longer, and removes keys that no hint needs any more. */
+/**
+ * Rotates keys that have signed for `oldest` ms or longer, and removes keys that are no longer kept to verify
+ * an `id_token_hint`.
+ */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
   for (const { alg, active_at } of await latestKeys(context))

@@ -25,8 +25,8 @@ export interface AccessToken {
 
 /**
  * Verifies signature, header, issuer, times and kind of an access token of this server. Returns undefined for
- * an invalid token. Also returns undefined for a token of an API, unless `audience` is `any`. The claim
- * `scope` is required, because a token of type `JWT` without `scope` is an ID token. `findLiveToken`
+ * an invalid token. Also returns undefined for a token that is for an API, unless `audience` is `any`. The
+ * claim `scope` is required, because a token of type `JWT` without `scope` is an ID token. `findLiveToken`
  * (oauth/bearer.ts) checks that session, user and organization still exist.
  */
 export const verifyAccessToken = async (
