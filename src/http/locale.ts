@@ -18,8 +18,8 @@ const MAX_TAGS = 100
 
 /**
  * Returns the language of the pages. This is the first available language of `wanted`, otherwise the first
- * available language of Accept-Language, otherwise English. Tags match by lookup, so `pt-BR` finds `pt`:
- * https://www.rfc-editor.org/rfc/rfc4647#section-3.4 Negotiator is used only to sort the languages of the
+ * available language of Accept-Language, otherwise English. Tags match by lookup, so `pt-BR` finds `pt`
+ * (https://www.rfc-editor.org/rfc/rfc4647#section-3.4). Negotiator is used only to sort the languages of the
  * header. Its choice of a language would be wrong, because it prefers an exact match of a later language to a
  * prefix match of an earlier one.
  */
