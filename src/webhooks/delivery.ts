@@ -231,8 +231,8 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
 }
 
 /**
- * Makes the webhooks due that want an event after `seen`. Makes all webhooks due when `seen` is undefined or
- * was removed, because a new event can then have a `seq` that was read already. Returns the last event.
+ * Makes those webhooks due that want an event after `seen`. Makes all webhooks due when `seen` is undefined
+ * or was removed, because a new event can then have a `seq` that was read already. Returns the last event.
  * Returns undefined when no webhook is enabled.
  */
 const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen | undefined> => {
