@@ -50,9 +50,9 @@ const resolved = (schema: Schema): Schema =>
 
 /**
  * Returns the fields of a schema that are neither objects nor lists of objects. `isNeeded` is true when a
- * body must contain the field with a value other than null. With `isWhole` it is also true for optional
- * fields that cannot be null. The form of a PUT shows all fields of its object, and it would send a cleared
- * field as an empty value.
+ * body must contain the field with a value other than null. With `isWhole`, which is for the form of a PUT,
+ * it is also true for optional fields that cannot be null. Such a form shows all fields of its object, and
+ * does not leave out a field that the person clears, but sends it as an empty value.
  */
 const leaves = (given: Schema, path: Path, isNeeded: boolean, isWhole: boolean): Found[] => {
   const schema = resolved(given)

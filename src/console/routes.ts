@@ -118,7 +118,8 @@ const preview = async (context: Context, { request, locale }: Call): Promise<Res
   const isFramed =
     headers.get('sec-fetch-site') === 'same-origin' && headers.get('sec-fetch-dest') === 'iframe'
   if (!isFramed) throw new PageError('forbidden', 403)
-  // The console posts one field. Parsing all fields of the longest form would take 12 ms.
+  // Only the first field is parsed, because the console posts no other. To parse all fields of the largest
+  // body that the limit permits would take 12 ms.
   const [field] = (await readForm(request, LOOKS)).split('&', 1)
   const looks = openLooks(context, new URLSearchParams(field).get('looks') ?? '')
   const organization = looks && (await findOrganization(context.store, looks.organization_id))

@@ -52,7 +52,10 @@ const standingOf = (problem: Problem | undefined, edited: string[]): Problem | u
 const limitsOf = (method: string, path: string): Limits =>
   all[`${method} ${path.replace(/^(\/[a-z-]+\/)[^/]+$/, '$1*')}`] ?? {}
 
-/** Shows a form that calls an operation. The fields in the form get their limits and refusals from it. */
+/**
+ * Shows a form that calls an operation of the API. The fields in the form get the limits of this operation
+ * and their refusals from `problem`.
+ */
 export const ApiForm = (props: {
   method?: 'GET' | 'POST' | 'PUT'
   path: string

@@ -28,8 +28,9 @@ const families: readonly (readonly Member[])[] = [
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
 
 /**
- * True when the current screen is in the family of the menu entry with this path. The entry of a single
- * organization leads to its screen, which is below the first list of its family.
+ * True when the current screen is in the family of the menu entry with this path. For a caller who sees only
+ * one organization, the entry leads to the screen of that organization, which is below the family's first
+ * list.
  */
 export const isWithin = (href: string): boolean =>
   href === '/console'

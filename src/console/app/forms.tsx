@@ -55,7 +55,7 @@ const deepChangesOf = (before: Values, values: Values): Values =>
  * Returns the state of a form that changes an object. The PUT of the form has only the changed fields, so
  * other fields keep what other people have saved meanwhile. A field that is an object, such as the settings
  * of an organization, also keeps the entries that were not changed here. `field` names the only field whose
- * parts have a state of their own (see `version`).
+ * inputs have a state of their own (see `version`).
  */
 export const useEdit = <T extends object>(
   path: string,
@@ -70,7 +70,8 @@ export const useEdit = <T extends object>(
   const version = useRef(0)
   const latest = useRef(draft)
   latest.current = draft
-  // A later read of the object, such as after an action of the screen, can find changes of other people.
+  // A later read of the object, such as after an action of the screen, can find changes of other people. The
+  // parts with a state of their own must then be reset.
   const partOf = (object: T): unknown => (field === undefined ? object : object[field])
   const known = useRef(partOf(stored))
   if (!same(known.current, partOf(stored))) version.current++

@@ -15,7 +15,7 @@ const screens: Record<string, Screen> = {
   invitations: onDemand(async () => (await import('./screens/invitations.tsx')).InvitationsScreen),
   registrations: onDemand(async () => (await import('./screens/registrations.tsx')).RegistrationsScreen),
   clients: onDemand(async () => (await import('./screens/clients.tsx')).ClientsScreen),
-  // The id of an application contains no `+`, but it may be `new`.
+  // The path has a `+`, because the id of an application may be `new`, but contains no `+`.
   'clients/+new': onDemand(async () => (await import('./screens/new-client.tsx')).NewClientScreen),
   'dynamic-clients': onDemand(
     async () => (await import('./screens/dynamic-clients.tsx')).DynamicClientsScreen,

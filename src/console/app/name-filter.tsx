@@ -55,16 +55,16 @@ const named = (kind: Kind, found: Found[], typed: string): Found | undefined => 
 }
 
 /**
- * Lets the person choose an object by id or name, and suggests names. `onId` gets the id of the object. If no
- * object has the typed text in its name, `onId` gets the text. A part of several names chooses nothing in a
- * filter.
+ * Lets the person choose an object by id or name, and suggests names. `onId` gets the id of the object that
+ * the typed text names. If the text names no object, `onId` gets the text, which may be an id. In a filter,
+ * `onId` gets '' while several objects match the text.
  */
 export const NameFilter = (props: {
   kind: Kind
   label: string
   name?: string
   /**
-   * Text below the field. Only forms set this text. A field without a hint is a filter. A filter accepts a
+   * Text below the field. Only forms set this text. A field without a hint is a filter, which also accepts a
    * part of a name if only one object has that part in its name.
    */
   hint?: string

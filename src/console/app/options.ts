@@ -3,14 +3,14 @@ import { words } from './words.ts'
 
 export type Option = readonly [value: string, label: string]
 
-/** Options of a choice. If there is a next page, the last option reads it. */
+/** Options of a choice. If there is a next page, choosing the last option loads it. */
 export interface Options {
   all: readonly Option[]
   more(): void
 }
 
 /**
- * Value of the option that reads the next page. The value is a line break, because no id or name contains a
+ * Value of the option that loads the next page. The value is a line break, because no id or name contains a
  * line break.
  */
 export const MORE = '\n'

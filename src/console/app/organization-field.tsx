@@ -19,8 +19,8 @@ export const OrganizationField = (props: { hint?: string; id?: string; onValue(i
   const { data } = useObject<PageOf<unknown>>(path)
   if (data) hasSeveral = data.data.length > 1
   if (!path || !(hasSeveral || (data && more.id))) return null
-  // The field's name is also the id of its input. A form can open over a filter, so the field in a form has a
-  // different name. Only forms set `hint`.
+  // The field's name is also the id of its input. A form can open over a screen whose filter has this field
+  // too, so the field has another name in a form. Only forms set `hint`.
   const name = more.hint === undefined ? {} : { name: 'organization_id' }
   return <NameFilter kind="organization" {...name} label={words.log.organization} onId={onValue} {...more} />
 }

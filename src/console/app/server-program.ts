@@ -6,7 +6,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "\\'")}'`
 
 /**
  * Returns the guide's server program with the origin and path of the redirect URI. Each replacement is a
- * function, because `replace` would expand a `$'` of the path in a string.
+ * function. In a replacement that is a string, `replace` would expand a `$'` that comes from the path.
  */
 export const serverProgramFor = (program: string, { origin, pathname }: URL): string =>
   program

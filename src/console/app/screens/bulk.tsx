@@ -48,7 +48,8 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const [problem, setProblem] = useState<Problem>()
   const { users } = props
   const isStopped = useRef(false)
-  // Back removes the screen while the change runs. The dialog then sends no close event.
+  // If Back removes the screen while a change runs, the dialog sends no close event. The change is then
+  // stopped here.
   useEffect(
     () => () => {
       isStopped.current = true

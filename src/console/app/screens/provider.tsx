@@ -56,8 +56,8 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
 }
 
 /**
- * Shows the addresses of both sides, and the certificates. An expired certificate is marked but not refused,
- * because the server still accepts its key.
+ * Shows Gatehouse's callback URL, the provider's issuer or entity id, and the provider's certificates. An
+ * expired certificate is only marked, because the server still accepts its key.
  */
 const Facts = ({ provider }: { provider: Provider }) => (
   <Card>
