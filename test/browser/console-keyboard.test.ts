@@ -1,11 +1,13 @@
 /** Tests the main tasks of the console in a browser, with the keyboard only. */
 import { expect } from 'bun:test'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { keyboardOf } from '#test/support/keyboard.ts'
-import { addClient } from '#test/support/people.ts'
+import { addClient, addUser } from '#test/support/people.ts'
+import { addWaiting } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const shown = inConsole()
@@ -297,6 +299,39 @@ testInChromium(
     await type('Name', 'Pet clinic')
     await page.keyboard.press('Enter')
     await isFocused('h1', 'Pet clinic is connected')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-11 the focus stays on the screen when the element that had it is removed',
+  async () => {
+    const { app } = shown.served
+    for (let n = 0; n < 50; n++) await addUser(app, `crew-${n}`)
+    const waiting = await addWaiting(app, DEFAULT_ORGANIZATION)
+    const { page, button, type, press, goTo } = await enter()
+    const isFocused = (selector: string, name: string) =>
+      page.locator(`${selector}:focus`, { hasText: name }).waitFor()
+    await press(page.getByRole('navigation').getByRole('link', { name: 'Users' }))
+    await page.getByRole('button', { name: 'Show more' }).focus()
+    await page.keyboard.press('Enter')
+    await isFocused('.foot', '55 of 55')
+    await goTo('grace', /grace@example.com/)
+    for (const [name, shown] of [
+      ['Save changes', 'Grace Brewster Example'],
+      ['Cancel', 'Grace Brewster Example'],
+    ] as const) {
+      await type('First name', name === 'Cancel' ? 'Nobody' : 'Grace Brewster')
+      await button(name)
+      await isFocused('h1', shown)
+    }
+    await button('Disable')
+    await isFocused('dialog button', 'Cancel')
+    await page.keyboard.press('Escape')
+    await goTo('approvals', 'Approvals')
+    await button(/^Approve/)
+    await isFocused('h1', 'Approvals')
+    expect((await stored(`/users/${waiting.id}`)).enabled).toBe(true)
   },
   60_000,
 )

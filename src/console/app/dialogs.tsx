@@ -74,7 +74,7 @@ export const Confirm = (props: {
         <Refused problem={props.problem} />
         {props.curl && <AsCurl text={props.curl} />}
         <div class="dialog-actions">
-          <button type="button" onClick={props.onClose}>
+          <button type="button" autofocus={props.typed === undefined} onClick={props.onClose}>
             {common.cancel}
           </button>
           <button

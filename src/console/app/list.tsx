@@ -71,7 +71,7 @@ export const ShortList = <T,>(props: {
 /** Shows how many rows are loaded, and the button for the next page. */
 export const ListFoot = (props: { shown: number; total: number; hasMore: boolean; more(): void }) =>
   props.shown === 0 && !props.hasMore ? null : (
-    <p class="foot">
+    <p class="foot" tabIndex={-1}>
       <span>{shownOf(props.shown, props.total)}</span>
       {props.hasMore && (
         <button type="button" onClick={props.more}>
