@@ -7,6 +7,7 @@ import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import { addDynamicClient } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 
 const at = inConsole()
 const { stored } = at
@@ -187,6 +188,31 @@ testInChromium(
     await at.page.getByRole('combobox', { name: 'Theme' }).selectOption('Gatehouse')
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({})
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 screen readers announce how many rows a search leaves, and that it finds nothing',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/users')
+    const status = at.page.locator('main [role=status]', { hasText: '4 of 4' })
+    await status.waitFor()
+    // Only a change of an element that is on the page already is announced.
+    const element = await status.elementHandle()
+    for (const [search, told] of [
+      ['grace', '1 of 1'],
+      ['zzzz', 'Nothing found.'],
+      ['', '4 of 4'],
+    ] as const) {
+      await at.page.getByRole('searchbox').fill(search)
+      await until(async () => (await element?.innerText()) === told)
+    }
+    await at.walk('events')
+    const count = at.page.locator('.foot span')
+    expect(await count.getAttribute('role')).toBe('status')
+    await at.page.getByRole('button', { name: 'Follow live' }).click()
+    expect(await count.getAttribute('role')).toBeNull()
   },
   60_000,
 )

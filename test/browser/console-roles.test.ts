@@ -142,7 +142,7 @@ testInChromium(
     await row('oldest').waitFor()
     await at.page.waitForFunction(() => document.querySelectorAll('main a.row').length === 1)
     await search().fill('nothing like that')
-    await main().getByText('Nothing found.').waitFor()
+    await main().locator('.empty', { hasText: 'Nothing found.' }).waitFor()
     await search().fill('')
     await at.page.getByRole('combobox', { name: 'With the permission' }).selectOption('webhooks:delete')
     await row('oldest').waitFor()

@@ -61,25 +61,38 @@ export const ShortList = <T,>(props: {
         {children}
         <Rows list={list} items={list.isLoading ? undefined : list.items} placeholders={2} row={row} />
       </Card>
-      {list.hasMore && !aside && (
-        <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
-      )}
+      {list.hasMore && !aside && <ListFoot list={list} />}
     </div>
   )
 }
 
-/** Shows how many rows are loaded, and the button for the next page. */
-export const ListFoot = (props: { shown: number; total: number; hasMore: boolean; more(): void }) =>
-  props.shown === 0 && !props.hasMore ? null : (
-    <p class="foot" tabIndex={-1}>
-      <span>{shownOf(props.shown, props.total)}</span>
-      {props.hasMore && (
-        <button type="button" onClick={props.more}>
+/**
+ * Shows how many rows are loaded, and the button for the next page. Screen readers announce the number, and
+ * that nothing is found. They announce only changes of an element, so it also exists while the list loads.
+ */
+export const ListFoot = <T,>({
+  list,
+  isLive,
+}: {
+  list: Listed<T>
+  /** True while rows arrive by themselves. The screen then announces them. */
+  isLive?: boolean
+}) => {
+  const { items, total, hasMore, isLoading, problem, more } = list
+  const isEmpty = items.length === 0 && !hasMore
+  return (
+    <p class={isEmpty ? 'unseen' : 'foot'} tabIndex={-1}>
+      <span role={isLive ? undefined : 'status'}>
+        {isEmpty ? !isLoading && !problem && words.palette.none : shownOf(items.length, total)}
+      </span>
+      {hasMore && (
+        <button type="button" onClick={more}>
           {words.common.more}
         </button>
       )}
     </p>
   )
+}
 
 /** Shows a list in a card, with the button for the next page. */
 export const ListCard = <T,>(props: {
@@ -114,7 +127,7 @@ export const ListCard = <T,>(props: {
           />
         </Card>
       )}
-      <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
+      <ListFoot list={list} />
     </>
   )
 }

@@ -62,9 +62,7 @@ export const RoleChecks = (props: {
         ))}
         {isSearched && !list.isLoading && names.length === 0 && <p class="hint">{words.palette.none}</p>}
       </div>
-      {list.hasMore && (
-        <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
-      )}
+      {list.hasMore && <ListFoot list={list} />}
     </>
   )
 }

@@ -168,7 +168,7 @@ export const EventsScreen = () => {
           row={events => <EventRun key={events.at(-1)?.id} events={events} />}
         />
       </Card>
-      <ListFoot shown={shown.length} total={total} hasMore={list.hasMore} more={list.more} />
+      <ListFoot list={{ ...list, items: shown, total }} isLive={isLive} />
     </>
   )
 }

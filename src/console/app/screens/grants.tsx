@@ -103,14 +103,7 @@ export const Grants = (props: {
               />
             ))}
           </div>
-          {grants.list.hasMore && (
-            <ListFoot
-              shown={grants.list.items.length}
-              total={grants.list.total}
-              hasMore
-              more={grants.list.more}
-            />
-          )}
+          {grants.list.hasMore && <ListFoot list={grants.list} />}
         </Card>
       )}
     </>

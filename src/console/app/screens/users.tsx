@@ -200,7 +200,7 @@ export const UsersScreen = () => {
           </table>
         )}
       </Card>
-      <ListFoot shown={list.items.length} total={list.total} hasMore={list.hasMore} more={list.more} />
+      <ListFoot list={list} />
     </>
   )
 }
