@@ -58,15 +58,18 @@ const getLogout =
 
 /**
  * Handles the confirmation form. A POST from an application is redirected to GET, because the browser omits
- * SameSite=Lax cookies from cross-site POSTs but sends them with the GET.
+ * SameSite=Lax cookies from cross-site POSTs but sends them with the GET. The form of a browser without a
+ * login, which was sent again after "Back", is redirected, too: nobody has to confirm anything.
  */
 const postLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
     const form = parseForm(await readForm(call.request))
-    if (!form.has('csrf_token')) return seeOther(withParameters(PATH, pick(form, ['id_token_hint', ...kept])))
+    const holder = loginHash(context, call.request)
+    if (!form.has('csrf_token') || holder === undefined)
+      return seeOther(withParameters(PATH, pick(form, ['id_token_hint', ...kept])))
     checkOrigin(context.config, call.request)
-    verifyCsrf(context, 'logout', loginHash(context, call.request), form.get('csrf_token'))
+    verifyCsrf(context, 'logout', holder, form.get('csrf_token'))
     const logout = await openLogout(context, call, form)
     return end(context, logout, logout.logins)
   }

@@ -252,6 +252,18 @@ describe('asks without a valid hint', () => {
     expect(await events()).toEqual([])
   })
 
+  test('a confirmation that is sent again after "Back" leads to the client again, and ends nothing', async () => {
+    const { browser } = await shopping('alice')
+    const sent = { client_id: 'shop', post_logout_redirect_uri: GOODBYE, state: 's' }
+    const page = await browser.get(logoutUrl(sent))
+    await browser.submit(page)
+    await app.events()
+    const again = await browser.submit(page)
+    expect([again.status, again.location]).toEqual([303, logoutUrl(sent)])
+    expect((await browser.get(logoutUrl(sent))).location).toBe(`${GOODBYE}&state=s`)
+    expect(await events()).toEqual([])
+  })
+
   test('a browser without a login gets the signed-out page without a question', async () => {
     const page = await openBrowser(app).get('/oauth/logout')
     expect([page.status, page.forms.length]).toEqual([200, 0])
