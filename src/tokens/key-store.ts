@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm'
 import type { KeyId } from '#src/lib/ids.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
@@ -45,8 +45,8 @@ export const insertKey = async (tx: Transaction, key: KeyRow): Promise<void> => 
 }
 
 /**
- * Sets when the keys of an algorithm stop signing and when they leave the key set. Keys that are already
- * retired stay unchanged.
+ * Sets when the keys of an algorithm stop signing and when they leave the key set. Keys that stop earlier
+ * stay unchanged.
  */
 export const retireKeys = async (
   tx: Transaction,
@@ -57,7 +57,12 @@ export const retireKeys = async (
   await tx
     .update(signing_keys)
     .set({ retired_at, expires_at })
-    .where(sql`${eq(signing_keys.alg, alg)} AND ${isNull(signing_keys.retired_at)}`)
+    .where(
+      and(
+        eq(signing_keys.alg, alg),
+        or(isNull(signing_keys.retired_at), gt(signing_keys.retired_at, retired_at)),
+      ),
+    )
   tx.changed('keys')
 }
 

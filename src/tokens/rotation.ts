@@ -1,7 +1,7 @@
 import { hostActor, record } from '#src/audit/record.ts'
 import type { Core } from '#src/context.ts'
 import { notFound } from '#src/lib/app-error.ts'
-import { DAY, MINUTE } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, MINUTE } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, type KeyId, newId } from '#src/lib/ids.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -72,6 +72,9 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   })
 }
 
+const retire = (tx: Transaction, alg: SigningAlg, retired_at: number): Promise<void> =>
+  retireKeys(tx, alg, { retired_at, expires_at: retired_at + MAX_TOKEN_LIFETIME })
+
 /**
  * Publishes `key` as the next key of its algorithm. Returns false when the algorithm has no key, and while
  * another key is published but does not sign yet. Two simultaneous calls therefore add only one key.
@@ -81,7 +84,7 @@ export const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow)
   const active_at = clock.now() + LEAD
   const latest = (await keysOf(tx, alg)).at(-1)
   if (!latest || latest.active_at > clock.now()) return false
-  await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
+  await retire(tx, alg, active_at)
   await insertKey(tx, { ...key, active_at })
   return true
 }
@@ -118,7 +121,7 @@ export const recordKeyChange = (
 
 /**
  * Publishes the next key of each algorithm that has a key, unless a next key is published already. The new
- * keys begin to sign 15 minutes later.
+ * keys begin to sign 15 minutes later. Records nothing when no key was published.
  *
  * @param write runs the change in a transaction, such as `writeAs` for a caller of the admin API
  */
@@ -130,8 +133,9 @@ export const rotateKeys = async (
 ): Promise<void> => {
   const keys = await Promise.all((await latestKeys(context)).map(({ alg }) => makeKey(context, alg)))
   await write(async tx => {
-    for (const key of keys) await publishNext(context, tx, key)
-    await recordKeyChange(context, tx, { action: 'rotated' }, by)
+    let isRotated = false
+    for (const key of keys) isRotated = (await publishNext(context, tx, key)) || isRotated
+    if (isRotated) await recordKeyChange(context, tx, { action: 'rotated' }, by)
   })
 }
 
@@ -160,12 +164,19 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
 
 /**
  * Rotates keys that have signed for `oldest` ms or longer, and removes keys that are no longer kept to verify
- * an `id_token_hint`.
+ * an `id_token_hint`. A key that was published while the clock was ahead becomes the next key. Otherwise no
+ * key would follow until its `active_at`.
  */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
-  for (const { alg, active_at } of await latestKeys(context))
+  for (const { id, alg, active_at } of await latestKeys(context)) {
     if (active_at <= now - oldest) await rotateKey(context, alg)
+    if (active_at > now + LEAD + CLOCK_SKEW)
+      await context.store.write(async tx => {
+        await retire(tx, alg, now + LEAD)
+        await reinstateKey(tx, id, now + LEAD)
+      })
+  }
   const end = now - KEPT_FOR_HINTS
   if ((await context.store.read(listKeys)).some(key => key.expires_at !== null && key.expires_at <= end))
     await context.store.write(tx => removeExpiredKeys(tx, end))

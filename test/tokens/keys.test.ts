@@ -19,6 +19,7 @@ import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openKeys } from '#src/tokens/keys.ts'
 import { keyStates, pinKey } from '#src/tokens/manual-keys.ts'
 import { ensureKey, revokeKey, rotateDueKeys, rotateKeys } from '#src/tokens/rotation.ts'
+import { START } from '#test/support/app.ts'
 import { keyBase } from './key-base.ts'
 
 type Base = Awaited<ReturnType<typeof keyBase>>
@@ -226,7 +227,6 @@ describe('rotation', () => {
     expect(await rows(base)).toHaveLength(4)
     expect(await changes(base)).toEqual([
       { type: 'admin.settings_changed', target_id: 'signing_keys', metadata: { action: 'rotated' } },
-      { type: 'admin.settings_changed', target_id: 'signing_keys', metadata: { action: 'rotated' } },
     ])
   })
 
@@ -244,6 +244,31 @@ describe('rotation', () => {
     await rotateDueKeys(base, 90 * DAY)
     expect(await kids(keys)).toHaveLength(2)
     expect(await signer(keys)).not.toBe(old)
+    expect(await changes(base)).toEqual([])
+  })
+
+  test('R-07 a key that was published while the clock was ahead is the next key, and rotation goes on', async () => {
+    const { base, keys } = await open()
+    base.advance(365 * DAY)
+    await rotateDueKeys(base, 90 * DAY)
+    base.advance(-365 * DAY)
+    const [next, old] = await kids(keys)
+    const signed = await keys.sign(claims, 'ES256', 'JWT')
+    await rotateDueKeys(base, 90 * DAY)
+    const active_at = START + 15 * MINUTE
+    const expires_at = active_at + DAY + 10 * MINUTE
+    const stored = (await rows(base)).filter(({ alg }) => alg === 'ES256')
+    expect(stored.map((key): unknown[] => [key.id, key.active_at, key.retired_at, key.expires_at])).toEqual([
+      [old, START, active_at, expires_at],
+      [next, active_at, null, null],
+    ])
+    expect(await signer(keys)).toBe(old)
+    base.advance(15 * MINUTE)
+    expect(await signer(keys)).toBe(next)
+    expect(await keys.open(signed)).toBeDefined()
+    base.advance(90 * DAY)
+    await rotateDueKeys(base, 90 * DAY)
+    expect(await kids(keys)).toEqual([expect.stringMatching(/^key_/), next])
     expect(await changes(base)).toEqual([])
   })
 
