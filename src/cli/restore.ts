@@ -5,7 +5,7 @@ import { followed, requireNoLog } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { restoreBackup as restoreFile, withBackup } from '#src/storage/sqlite/backup.ts'
-import { lockInstance } from '#src/storage/sqlite/lock.ts'
+import { lockInstance, RESTORE_COPY } from '#src/storage/sqlite/lock.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireMasterKey } from './instance.ts'
@@ -48,7 +48,7 @@ const intoFile = async (config: Config, file: string, force: boolean): Promise<s
 }
 
 const intoPostgres = (config: Config, file: string, force: boolean): Promise<string> => {
-  const partial = join(config.data_dir, 'restore.partial')
+  const partial = join(config.data_dir, RESTORE_COPY)
   const copy = async (): Promise<string> => {
     await requireKey(config, partial)
     const rows = await toPostgres(partial, config.database_url ?? '', { replace: force, onProgress: stage })

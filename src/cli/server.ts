@@ -5,7 +5,7 @@ import type { Logger } from '#src/lib/log.ts'
 import { VERSION } from '#src/lib/version.ts'
 import { checkNames, createInstance, needsAdmin } from '#src/operations/first-start.ts'
 import { DRAIN_MS, startHousekeeping } from '#src/operations/housekeeping.ts'
-import { lockAround } from '#src/storage/sqlite/lock.ts'
+import { lockAround, removeRestoreCopy } from '#src/storage/sqlite/lock.ts'
 import { hasInstance, openInstance } from './instance.ts'
 import { listen } from './listen.ts'
 import { isTerminal, openLog } from './log.ts'
@@ -66,6 +66,7 @@ export const serveAlone = async (
   const open = () => listen(given, log, async (request, server) => (await app.promise).fetch(request, server))
   // Only SQLite needs a lock, because several servers may share a PostgreSQL database.
   const [listener, unlock] = given.database_url ? [open(), () => {}] : lockAround(given.data_dir, open)
+  if (given.database_url) removeRestoreCopy(given.data_dir)
   // SIGHUP would end the process if there were no handler, so the handler is also set without a certificate.
   process.on('SIGHUP', async () => {
     listener.reload()

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
-import { lockInstance } from '#src/storage/sqlite/lock.ts'
+import { lockInstance, removeRestoreCopy } from '#src/storage/sqlite/lock.ts'
 
 const holder = `
   const { lockInstance } = await import(${JSON.stringify(join(import.meta.dir, '../../src/storage/sqlite/lock.ts'))})
@@ -44,4 +44,33 @@ test('R-17 one server for each database, to which several data directories may l
     expect(() => lockInstance(data_dir)).toThrow(`${data_dir} is in use by another Gatehouse server`)
   for (const free of unlock) free()
   for (const data_dir of [home, four]) lockInstance(data_dir)()
+})
+
+test('R-17 the holder of the lock removes the copies that a killed restore or move has left', () => {
+  const home = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  symlinkSync(join(home, 'ids.db'), join(data_dir, 'gatehouse.db'))
+  const copies: [folder: string, name: string][] = [
+    [data_dir, 'restore.partial'],
+    [data_dir, 'restore.partial-wal'],
+    [home, 'ids.db.partial'],
+    [home, 'ids.db.partial-journal'],
+    [home, 'ids.db.partial-4711'],
+  ]
+  const leave = () => {
+    for (const [folder, name] of copies) writeFileSync(join(folder, name), 'a copy')
+  }
+  const left = () => copies.filter(([folder, name]) => existsSync(join(folder, name)))
+  writeFileSync(join(home, 'ids.db'), '')
+
+  leave()
+  const unlock = lockInstance(data_dir)
+  expect([left(), existsSync(join(home, 'ids.db'))]).toEqual([[], true])
+  leave()
+  expect(() => lockInstance(data_dir)).toThrow(StorageError)
+  removeRestoreCopy(data_dir)
+  expect(left()).toEqual(copies)
+  unlock()
+  removeRestoreCopy(data_dir)
+  expect(left()).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { followed, makeDataDir, touch } from '#src/storage/data-dir.ts'
 import { isBusy, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
@@ -8,6 +8,8 @@ import { DATABASE_FILE } from '#src/storage/open.ts'
 export const LOCK_FILE = 'gatehouse.lock'
 /** File with the addresses of the last server that was started on a data directory. */
 export const SERVER_FILE = 'server.json'
+/** File in the data directory into which `restore` copies a backup for PostgreSQL. */
+export const RESTORE_COPY = 'restore.partial'
 
 /**
  * Connections that hold a lock. They must stay reachable, because garbage collection would close them and
@@ -20,14 +22,15 @@ const held = new Set<Database>()
  * lock two servers would run the same periodic jobs at the same time. The lock is SQLite's lock on an empty
  * file. The operating system releases the lock when the process ends, even after a crash. The empty file is
  * beside the database itself, even if the data directory has only a link to the database, because another
- * data directory may have a link to the same database.
+ * data directory may have a link to the same database. Copies that a killed command has left are removed.
  *
  * @throws StorageError while another process holds the lock
  */
 export const lockInstance = (data_dir: string): (() => void) => {
   makeDataDir(data_dir)
   // For a database in the data directory this is `LOCK_FILE`.
-  const path = followed(join(data_dir, DATABASE_FILE)).replace(/(?:\.db)?$/, '.lock')
+  const database = followed(join(data_dir, DATABASE_FILE))
+  const path = database.replace(/(?:\.db)?$/, '.lock')
   touch(path)
   const db = new Database(path)
   try {
@@ -41,10 +44,36 @@ export const lockInstance = (data_dir: string): (() => void) => {
     )
   }
   held.add(db)
+  removeCopies(data_dir, RESTORE_COPY)
+  removeCopies(dirname(database), `${basename(database)}.partial`)
   return () => {
     held.delete(db)
     db.close()
   }
+}
+
+/**
+ * Removes the copies that a killed `restore` or `migrate-to` has left, because they contain people who were
+ * deleted since. Both commands hold the lock, so neither is running.
+ */
+const removeCopies = (folder: string, prefix: string): void => {
+  try {
+    for (const name of readdirSync(folder))
+      if (name.startsWith(prefix)) rmSync(join(folder, name), { force: true })
+  } catch {
+    // A copy that cannot be removed must not stop the server.
+  }
+}
+
+/**
+ * Removes the copies for a server on PostgreSQL, which takes no lock. Changes nothing while a command holds
+ * the lock.
+ */
+export const removeRestoreCopy = (data_dir: string): void => {
+  if (!existsSync(join(data_dir, RESTORE_COPY))) return
+  try {
+    lockInstance(data_dir)()
+  } catch {}
 }
 
 /**
