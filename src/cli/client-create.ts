@@ -14,6 +14,7 @@ interface Options extends UserOptions {
   redirect?: string[]
   postLogoutRedirect?: string[]
   scope?: string[]
+  idTokenOnRefresh?: boolean
   /** False with `--no-consent`. */
   consent: boolean
   json?: boolean
@@ -71,13 +72,15 @@ const warnUnlessAnswered = async (url: string): Promise<void> => {
 
 const inputOf = (
   name: string,
-  { kind, redirect = [], postLogoutRedirect, scope, consent }: Options,
+  { kind, redirect = [], postLogoutRedirect, scope, consent, idTokenOnRefresh }: Options,
 ): CreateClient => {
   const isService = kind === 'service'
   if (isService && redirect.length > 0)
     throw new ConfigError('--redirect: a service signs no one in. Leave it out, or choose another --kind.')
   if (isService && postLogoutRedirect)
     throw new ConfigError('--post-logout-redirect: a service signs no one in. Leave it out.')
+  if (isService && idTokenOnRefresh)
+    throw new ConfigError('--id-token-on-refresh: a service signs no one in. Leave it out.')
   const schemeless = redirect.find(uri => /^([\w-]+(\.[\w-]+)+|localhost|\[::1\])(:\d+)?(\/|$)/.test(uri))
   if (schemeless)
     throw new ConfigError(
@@ -98,6 +101,7 @@ const inputOf = (
     ...(!isService && !consent && { consent_required: false }),
     ...(postLogoutRedirect && { post_logout_redirect_uris: postLogoutRedirect }),
     ...(scope && { scopes: scope }),
+    ...(idTokenOnRefresh && { id_token_on_refresh: true }),
   })
   if (parsed.success) return parsed.data
   // Without --post-logout-redirect the post-logout URI is derived from --redirect. A mistake in the derived

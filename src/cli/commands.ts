@@ -156,6 +156,10 @@ export const commands: readonly CommandRow[] = [
         '--scope <scope...>',
         'scopes that the application may request; default: openid profile email offline_access, for a service none',
       ],
+      [
+        '--id-token-on-refresh',
+        'each refresh also gives a new ID token, which kubectl and MSAL need; other applications need none',
+      ],
       ['--organization <slug>', 'organization of the application', 'default'],
       ['--json', 'print one JSON object'],
     ],

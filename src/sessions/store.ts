@@ -9,9 +9,9 @@ import { hasExpired, isActive, matching, narrowest, type SessionFilter } from '.
 export type Session = Tables['sessions']['$inferSelect']
 export type NewSession = Omit<
   Session,
-  'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until' | 'resources'
+  'last_active_at' | 'due_at' | 'ended_at' | 'tokens_valid_until' | 'resources' | 'authentication'
 > &
-  Partial<Pick<Session, 'resources'>>
+  Partial<Pick<Session, 'resources' | 'authentication'>>
 
 const placeholder = sql.placeholder
 
@@ -36,6 +36,7 @@ const insertSession = counting(
         due_at: placeholder('expires_at'),
         ends_by: placeholder('ends_by'),
         refresh_hash: placeholder('refresh_hash'),
+        authentication: placeholder('authentication'),
       })
       .onConflictDoNothing(),
   ),
@@ -48,7 +49,7 @@ const insertSession = counting(
  * the ids of these sessions share an index page.
  */
 export const createSession = (tx: Transaction, session: NewSession): Promise<boolean> =>
-  insertSession(tx, { resources: null, ...session }).then(inserted => inserted > 0)
+  insertSession(tx, { resources: null, authentication: null, ...session }).then(inserted => inserted > 0)
 
 const selectHolder = prepared((q, { sessions, users }) =>
   q
@@ -101,6 +102,7 @@ const selectRefreshable = prepared((q, { sessions, users }) =>
       due_at: sessions.due_at,
       ends_by: sessions.ends_by,
       ended_at: sessions.ended_at,
+      authentication: sessions.authentication,
       organization_id: users.organization_id,
       username: users.username,
       email: users.email,

@@ -401,6 +401,7 @@ export const tables = (kit: Kit) => {
         access_token_signed_response_alg: text('access_token_signed_response_alg').$type<SigningAlg>(),
         access_token_typ: text('access_token_typ').$type<'at+jwt' | 'JWT'>().notNull(),
         refresh_token_reuse_window: int('refresh_token_reuse_window').notNull(),
+        id_token_on_refresh: bool('id_token_on_refresh').notNull().default(false),
         backchannel_logout_uri: text('backchannel_logout_uri'),
         backchannel_logout_session_required: bool('backchannel_logout_session_required')
           .notNull()
@@ -615,6 +616,12 @@ export const tables = (kit: Kit) => {
          */
         refresh_hash: text('refresh_hash').$type<SecretHash>(),
         tokens_valid_until: ms('tokens_valid_until'),
+        /**
+         * Claims of the first ID token that the ID tokens of refreshes repeat. `auth_time` is in seconds. The
+         * session keeps them, because its login may end earlier. null when the client had no
+         * `id_token_on_refresh` at the start of the session.
+         */
+        authentication: json('authentication').$type<{ auth_time: number; acr: string; amr: string[] }>(),
       },
       t => [
         // Lists show sessions that have not ended, in the order of creation. A list reads no ended sessions,

@@ -61,6 +61,7 @@ export interface SeedClient extends OfOrganization {
   access_token_signed_response_alg?: SigningAlg | null
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
+  id_token_on_refresh?: boolean
   /** Names of roles and groups. Only people who have one of these roles or groups may use the client. */
   allowed_roles?: string[]
   allowed_groups?: string[]

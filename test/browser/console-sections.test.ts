@@ -122,6 +122,7 @@ testInChromium(
     expect(await focused()).toBe('access_token_ttl')
     await page.getByText('A number and s, m, h or d, such as 1m.').waitFor()
     await label('Lifetime of access tokens').fill('2h')
+    await page.getByLabel('New ID token with each refresh').check()
 
     await button('Add a claim').click()
     await label('Claim').fill('tenant')
@@ -142,7 +143,11 @@ testInChromium(
     expect(await focused()).toBe('allowed_roles')
     await page.getByRole('button', { name: 'Remove support' }).click()
     await at.save()
-    expect(await stored('/clients/shop')).toMatchObject({ name: 'Shop', access_token_ttl: 7200 })
+    expect(await stored('/clients/shop')).toMatchObject({
+      name: 'Shop',
+      access_token_ttl: 7200,
+      id_token_on_refresh: true,
+    })
   },
   60_000,
 )

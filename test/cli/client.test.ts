@@ -290,6 +290,7 @@ test('RUN-29 --json prints one object, also in another organization', async () =
     '--post-logout-redirect',
     'https://wiki.example/out',
     '--no-consent',
+    '--id-token-on-refresh',
     '--organization',
     'acme',
     '--json',
@@ -313,8 +314,8 @@ test('RUN-29 --json prints one object, also in another organization', async () =
     end_session_endpoint: `${server.url}/oauth/logout`,
     token_endpoint_auth_method: 'client_secret_basic',
   })
-  const { organization_id, consent_required } = (await server.admin('GET', '/clients/wiki')).body
-  expect(consent_required).toBe(false)
+  const { organization_id, ...wiki } = (await server.admin('GET', '/clients/wiki')).body
+  expect(wiki).toMatchObject({ consent_required: false, id_token_on_refresh: true })
   expect((await server.admin('GET', `/organizations/${organization_id}`)).body.slug).toBe('acme')
 })
 
@@ -343,6 +344,7 @@ test('RUN-30 a wrong call creates nothing and says what to do', async () => {
       2,
       /^gatehouse: --post-logout-redirect: /,
     ],
+    [['app', '--kind', 'service', '--id-token-on-refresh'], 2, /^gatehouse: --id-token-on-refresh: /],
     [['app', '--kind', 'spa', '--redirect', 'com.example:/cb'], 2, /^gatehouse: --redirect: /],
     [['app', '--kind', 'service', '--redirect', 'https://app.example/cb'], 2, /^gatehouse: --redirect: /],
     [['app', '--kind', 'service', '--scope', '*'], 2, /^gatehouse: --scope: /],

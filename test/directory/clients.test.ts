@@ -60,6 +60,7 @@ test('CLI-04 a confidential client is registered with its defaults; its secret i
     access_token_signed_response_alg: null,
     access_token_typ: 'at+jwt',
     refresh_token_reuse_window: 0,
+    id_token_on_refresh: false,
     logo: null,
     client_uri: null,
     policy_uri: null,

@@ -190,6 +190,7 @@ testInChromium(
       redirect_uris: ['http://127.0.0.1/callback'],
       access_token_signed_response_alg: 'ES256',
       id_token_signed_response_alg: 'ES256',
+      id_token_on_refresh: true,
     })
     const self: oauth.Client = { client_id: public_client.client_id, id_token_signed_response_alg: 'ES256' }
     const verifier = oauth.generateRandomCodeVerifier()
@@ -232,6 +233,13 @@ testInChromium(
       oauth.refreshTokenGrantRequest(as, self, oauth.None(), tokens.refresh_token ?? '', insecure)
     const renewed = await oauth.processRefreshTokenResponse(as, self, await refresh())
     expect(renewed.access_token).not.toBe(tokens.access_token)
+    const { nonce: _, ...first } = oauth.getValidatedIdTokenClaims(tokens) ?? {}
+    expect(oauth.getValidatedIdTokenClaims(renewed)).toEqual({
+      ...first,
+      iat: expect.any(Number),
+      exp: expect.any(Number),
+      at_hash: expect.any(String),
+    } as never)
     await expect(oauth.processRefreshTokenResponse(as, self, await refresh())).rejects.toMatchObject({
       error: 'invalid_grant',
     })

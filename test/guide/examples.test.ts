@@ -107,7 +107,7 @@ test('each client of "Connect an application" is registered by its command', asy
     .filter(({ subject }) => subject === 'connect')
     .flatMap(({ text }) => text.replaceAll('\\\n', ' ').split('\n'))
     .filter(line => line.startsWith('gatehouse client create'))
-  expect(lines).toHaveLength(6)
+  expect(lines).toHaveLength(8)
   for (const line of lines)
     expect(await gatehouse([...line.split(/\s+/).slice(1), '--json'], env)).toMatchObject({
       code: 0,
@@ -122,6 +122,8 @@ test('each client of "Connect an application" is registered by its command', asy
       ['phone', 'native'],
       ['orders', 'service'],
       ['wiki', 'web'],
+      ['kubernetes', 'native'],
+      ['desk', 'spa'],
     ]),
   )
 }, 30_000)

@@ -41,6 +41,7 @@ const sessions = Array.from({ length: 24_000 }, (_, i): Session => {
     ended_at: i % 100 === 3 ? START : null,
     refresh_hash: null,
     tokens_valid_until: null,
+    authentication: null,
   }
 })
 

@@ -49,6 +49,7 @@ export const asClientRow = ({
     // Seconds for which a used refresh token is still accepted. The processes of a command-line client may
     // share a refresh token, and an answer may get lost.
     refresh_token_reuse_window: 10,
+    id_token_on_refresh: false,
     ...plainPresentation,
     ...noLogouts,
     attributes: {},

@@ -29,6 +29,7 @@ import type { Kind } from './kinds.ts'
 import { logoutDefaults, logoutFields } from './logout-fields.ts'
 import { noLogouts, plainPresentation } from './plain-fields.ts'
 import { presentationDefaults, presentationFields } from './presentation-fields.ts'
+import { refreshDefaults, refreshFields } from './refresh-fields.ts'
 import type { ClientSummary, Client as Row } from './store.ts'
 
 export const clientTypes = ['confidential', 'public'] as const
@@ -113,11 +114,7 @@ export const writable = {
   access_token_typ: oneOf(['at+jwt', 'JWT']).describe(
     'Header `typ` of access tokens (RFC 9068 section 2.1).',
   ),
-  // At most 30 seconds, because a stolen token still works in this window. A client that did not get the
-  // answer repeats its request within seconds.
-  refresh_token_reuse_window: integer(0, 30).describe(
-    'Seconds for which a used refresh token is still accepted, because the client may not have got the response. 0: a used token is refused.',
-  ),
+  ...refreshFields,
   ...presentationFields,
   ...logoutFields,
   attributes: FreeAttributes,
@@ -154,6 +151,7 @@ const shopAnswer = {
   access_token_signed_response_alg: null,
   access_token_typ: 'at+jwt',
   refresh_token_reuse_window: 0,
+  id_token_on_refresh: false,
   ...plainPresentation,
   ...noLogouts,
   attributes: {},
@@ -196,7 +194,7 @@ export const CreateClient = z
     id_token_signed_response_alg: writable.id_token_signed_response_alg.default(null),
     access_token_signed_response_alg: writable.access_token_signed_response_alg.default(null),
     access_token_typ: writable.access_token_typ.default('at+jwt'),
-    refresh_token_reuse_window: writable.refresh_token_reuse_window.default(0),
+    ...refreshDefaults,
     ...presentationDefaults,
     ...logoutDefaults,
     attributes: FreeAttributes.default({}),

@@ -70,6 +70,7 @@ const consoleClient = ({ url }: Config): Client => ({
   access_token_ttl: 28_800,
   refresh_token_ttl: 28_800,
   refresh_token_reuse_window: 0,
+  id_token_on_refresh: false,
   ...plainPresentation,
   ...noLogouts,
   attributes: {},

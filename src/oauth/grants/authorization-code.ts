@@ -190,6 +190,7 @@ const beginSession = async (
     expires_at: Math.min(now + lifetime, ends_by ?? Number.POSITIVE_INFINITY),
     ends_by,
     refresh_hash: refresh_token ? hashSecret(refresh_token) : null,
+    authentication: client.id_token_on_refresh ? authenticationOf(code) : null,
   }
   if (!(await createSession(tx, row))) return undefined
   return { session_id, ends_by, refresh_token, row, isLogin: true }
@@ -259,13 +260,19 @@ const findFault = (
   return undefined
 }
 
+const authenticationOf = ({ auth_time, acr, amr }: AuthorizationCode) => ({
+  auth_time: Math.floor(auth_time / SECOND),
+  acr,
+  amr: [...amr],
+})
+
 const answer = async (context: Context, { client }: CodeCall, granted: Redeemed): Promise<TokenAnswer> => {
   const { code, refresh_token, ...grant } = granted
   const { scopes } = grant
-  const auth_time = Math.floor(code.auth_time / SECOND)
+  const authentication = authenticationOf(code)
+  const { auth_time } = authentication
   const { token, expires_in } = await issueAccessToken(context, client, { ...grant, auth_time })
-  const { acr, amr, nonce } = code
-  const identity = { ...grant, auth_time, acr, amr, nonce: nonce || undefined, access_token: token }
+  const identity = { ...grant, ...authentication, nonce: code.nonce || undefined, access_token: token }
   return {
     access_token: token,
     token_type: 'Bearer',

@@ -23,10 +23,10 @@ interface Identity {
 }
 
 /**
- * Returns the ID token of a login: https://openid.net/specs/openid-connect-core-1_0.html#IDToken
+ * Returns the ID token of a login or refresh: https://openid.net/specs/openid-connect-core-1_0.html#IDToken
  *
- * The ID token has the lifetime of the client's access tokens. A separate setting would have no effect,
- * because applications read an ID token once, at the login.
+ * The ID token has the lifetime of the client's access tokens. Most applications read an ID token once, at
+ * the login. An application that uses it longer renews both tokens together (`id_token_on_refresh`).
  */
 export const idTokenOf = ({ config }: Core, client: Client, identity: Identity): TokenForm => {
   const { ends_by, further, ...facts } = identity

@@ -18,6 +18,7 @@ import {
 } from '#src/sessions/refresh-tokens.ts'
 import { revokeSession } from '#src/sessions/service.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { issueToken } from '#src/tokens/issue.ts'
 import {
   findExclusion,
   type Grant,
@@ -26,6 +27,7 @@ import {
   NOT_ADMITTED,
   targetOf,
 } from './grant.ts'
+import { idTokenOf } from './id-token.ts'
 
 type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token' }>>
 
@@ -36,13 +38,17 @@ type RefreshCall = GrantCall<Extract<TokenRequest, { grant_type: 'refresh_token'
 export const refreshToken: Grant<'refresh_token'> = async (context, call) => {
   const refreshed = await context.store.write(tx => refresh(context, tx, call))
   if (refreshed instanceof OAuthError) throw refreshed
-  const { refresh_token, ...grant } = refreshed
-  const { token, expires_in } = await issueAccessToken(context, call.client, grant)
+  const { refresh_token, authentication, ...grant } = refreshed
+  const { client } = call
+  const { token, expires_in } = await issueAccessToken(context, client, grant)
+  // The ID token has no nonce: https://openid.net/specs/openid-connect-core-1_0.html#RefreshTokenResponse
+  const identity = authentication && { ...grant, ...authentication, nonce: undefined, access_token: token }
   return {
     access_token: token,
     token_type: 'Bearer',
     expires_in,
     refresh_token,
+    ...(identity && { id_token: (await issueToken(context, idTokenOf(context, client, identity))).token }),
     scope: formatScope(grant.scopes),
   }
 }
@@ -102,6 +108,8 @@ const refresh = async (context: Context, tx: Transaction, call: RefreshCall) => 
     api: target.api,
     scopes: granted,
     ends_by,
+    authentication:
+      client.id_token_on_refresh && granted.includes('openid') ? grant.authentication : undefined,
   }
 }
 

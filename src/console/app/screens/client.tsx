@@ -91,6 +91,14 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
             onChecked={consent_required => set({ consent_required })}
           />
         )}
+        {values.grant_types.includes('refresh_token') && (
+          <Check
+            label={words.client.idTokenOnRefresh}
+            hint={words.client.idTokenOnRefreshHint}
+            checked={values.id_token_on_refresh}
+            onChecked={id_token_on_refresh => set({ id_token_on_refresh })}
+          />
+        )}
       </Card>
       <Claims
         key={edit.version}
