@@ -76,7 +76,7 @@ const SetClock = z.strictObject({
 })
 export type SetClock = z.input<typeof SetClock>
 
-/** @throws AppError 422 for a time outside the years 1970 to 9999, which tokens and pages could not show */
+/** @throws AppError 422 for a time that tokens and pages cannot show: before 1970 or after 9999 */
 const requireShowable = (time: number, field: 'set' | 'advance'): void => {
   if (time >= 0 && time < Date.UTC(10_000, 0)) return
   const message = 'The clock shows only times of the years 1970 to 9999.'
@@ -144,7 +144,7 @@ const seed = async ({ context }: DevState, input: unknown): Promise<Response> =>
   }
 }
 
-/** Fills the budgets of all networks. Test workers that share a server have one network. */
+/** Refills all rate limits. Test workers that share a server use them up together. */
 const refill = ({ context }: DevState): void => {
   for (const buckets of Object.values(context.charges)) buckets.clear()
 }

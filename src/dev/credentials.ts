@@ -43,7 +43,7 @@ export const devCredentials = (
   if (!exposed) return known
   if (before)
     throw new ConfigError(
-      `${before.data_dir} was made for a server that only this machine can reach, and its passwords are public: choose another directory.`,
+      `${before.data_dir} was made for a server that only this machine can reach, and its passwords are public. Other machines can reach this server: choose another directory.`,
     )
   return {
     password: randomBytes(12).toString('base64url'),

@@ -18,7 +18,8 @@ import { PICK, pick } from './picker.ts'
 
 /**
  * Answers a request below /dev/ or for the guide. `send` handles a request like a request from the network:
- * the request is recorded and can get a fault. Otherwise `handle` answers it, or the server by default.
+ * the request is recorded and can get a fault. If it gets none, `handle` answers it. Without `handle`, the
+ * server answers it.
  */
 export type DevRoutes = (call: Call, url: URL, send: Send) => Promise<Response> | Response
 type Handle = (request: Request) => Promise<Response> | Response

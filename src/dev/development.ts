@@ -36,8 +36,8 @@ export interface DevelopmentOptions {
 /**
  * Wraps the server with the development controls. No setting turns the controls on in production. Only
  * `testing/start.ts` calls this function, and that file refuses the data directory of a production server.
- * This function answers requests for the controls, the pages below /dev/ and the guide. It records all other
- * requests. A fault, a fake provider or `next` answers them.
+ * The result answers requests for the controls, the pages below /dev/ and the guide. It records every other
+ * request, which a fault, a fake provider or `next` answers.
  */
 export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
@@ -48,7 +48,7 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
     taking ??= context.store.read(takeSnapshot)
     return taking
   }
-  // If the server stops earlier, the snapshot fails. This failure is harmless.
+  // If the server has stopped by then, the snapshot fails. This failure is harmless.
   setTimeout(() => snapshot().catch(() => {}), SNAPSHOT_MS).unref()
   const state: DevState = {
     context,

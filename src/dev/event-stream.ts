@@ -10,12 +10,13 @@ import { filteredEventsAfter } from './store.ts'
 const POLL_INTERVAL = 20
 /**
  * Number of earlier events that each read repeats. After a reset has removed the newest events, SQLite gives
- * their `seq` to new events. The stream recognizes new events by their ids.
+ * their `seq` to new events, which a read from the last `seq` on would miss. The stream recognizes the
+ * events that it has already read by their ids.
  */
 const AGAIN = 100
 /**
- * Number of earlier events whose ids the first read remembers. After a reset, reads can begin at these
- * events.
+ * Number of earlier events that the first read repeats, only to remember their ids. After a reset, reads can
+ * begin at these events, which would otherwise seem to be new.
  */
 const AGAIN_AT_FIRST = 900
 

@@ -4,7 +4,10 @@ import { endpoints, isEndpoint } from './endpoints.ts'
 
 const always = z.literal(true, 'true, or left out.').optional()
 
-/** Paths of the guide, and of the controls and pages of development mode. The fake providers get faults. */
+/**
+ * Paths that cannot have a fault: the guide, and the controls and pages of development mode. The paths of the
+ * fake providers can have one.
+ */
 const FAULTLESS = /^\/(?:guide\b|dev(?:\/(?!openid|saml)|$))/
 
 export const Fault = z
@@ -26,7 +29,7 @@ export const Fault = z
     /** Milliseconds by which the answer is delayed. */
     delay: integer(0, 600_000).optional(),
     status: integer(400, 599).optional(),
-    /** OAuth error code. Default of the status: 400. */
+    /** OAuth error code. Without `status` the answer has status 400. */
     error: line(64, 1).optional(),
     error_description: line(256).optional(),
     /** Sends no answer. */

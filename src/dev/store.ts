@@ -145,12 +145,13 @@ export const restoreOrganization = async (
     )
   }
   // A purge that began after the snapshot would hide and delete the restored rows, so it is removed. A purge
-  // in the snapshot is needed again, so it is restored. The id of a request to rebuild an index ends with the
-  // organization's id.
+  // in the snapshot is needed again, so it is restored. The table also has requests to rebuild an index, and
+  // their ids end with the organization's id.
   const isOfBack = (purge: Row) => back.has(String(purge.id).split(' ').at(-1))
   for (const purge of (await listPurges(tx)).filter(isOfBack)) await endPurge(tx, purge.id)
   await insert(tx, 'purges', (snapshot.get('purges') ?? []).filter(isOfBack))
-  // Test workers that share a server have one network. Wrong secrets of one worker would delay the others.
+  // Test workers that share a server also share one network address, so wrong secrets of one worker would
+  // delay the others.
   await tx.delete(tx.tables.throttles)
   await holdCursors(tx)
   // Running turns of webhooks still have events and cursors from before the reset, so they start again.

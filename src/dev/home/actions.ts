@@ -10,7 +10,7 @@ type Action = { next: string; run(state: DevState, form: URLSearchParams): unkno
 const faultOf = (kind: string): object =>
   /^\d+$/.test(kind) ? { status: Number(kind) } : kind === 'slow' ? { delay: 5_000 } : { [kind]: true }
 
-/** Actions of the forms, by the value of the button. Each form redirects to `next`. */
+/** Actions of the forms, by the value of the pressed button. After the action the page `next` is shown. */
 export const actions: Record<string, Action> = {
   clear_mail: { next: MAILBOX, run: ({ mail }) => mail.clear() },
   clear_requests: { next: LOG, run: ({ recorder }) => recorder.clear() },
