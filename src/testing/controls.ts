@@ -10,7 +10,7 @@ interface Server {
   ca_file?: string | null
 }
 
-/** Returns a function that calls a control. An answer that is a refusal becomes an Error with its reason. */
+/** Returns a function that calls a control. For a refused call it throws an Error with the reason. */
 const sender = ({ url, control_token, ca_file }: Server) => {
   const call = fetchDirectly(ca_file)
   return async (

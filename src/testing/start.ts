@@ -171,7 +171,7 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
       const limit = Promise.withResolvers<void>()
       const timer = setTimeout(limit.resolve, DRAIN_MS)
       await Promise.race([stopHousekeeping(), limit.promise])
-      // A script that is done would wait for the timer.
+      // Otherwise a script could not end before the timer.
       clearTimeout(timer)
       await listener.stop(true)
       xml.stop()
