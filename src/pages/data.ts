@@ -126,7 +126,7 @@ export interface SignUpPage extends Common {
   error?: FormError<'email' | 'domain' | 'throttled'>
 }
 
-/** The page has `form`, which posts `token`, or `sign_in_url`, or `account_url`. */
+/** The page has exactly one of `form`, `sign_in_url` and `account_url`. The form posts `token`. */
 export interface VerifyEmailPage extends Common {
   email: string
   /**

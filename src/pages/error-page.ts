@@ -69,12 +69,15 @@ const isOfApplication = new Set<ErrorPageCode>(['bad_request', 'unknown_client',
 const isPassing = new Set<ErrorPageCode>(['throttled', 'unavailable', 'server_error'])
 
 /**
- * Returns the link of an error page. When there is no login to return to, the link leads to the account.
- * After a refused POST the link leads to the page of the form. After a temporary error the link leads to the
- * same URL. The Referer names the page of the form. A Referer without a query may be the URL of an earlier
- * refused POST. In this case `page` of the call names the page. Other error pages have no link. An error in
- * an application's request has no link either, because only the application can correct it. A request from a
- * page of this server does not count as an application's request.
+ * Returns the link of an error page. The first rule that applies decides:
+ *
+ * - When there is no login to return to, the link leads to the account.
+ * - An error in an application's request has no link, because only the application can correct it. A request
+ *   from a page of this server does not count as an application's request.
+ * - After a refused POST the link leads to the page of the form. The Referer names this page. A Referer
+ *   without a query may be the URL of an earlier refused POST, so `page` of the call names the page instead.
+ * - After a temporary error the link leads to the same URL.
+ * - Other error pages have no link.
  */
 const wayOn = (
   { config }: Core,

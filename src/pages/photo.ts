@@ -25,7 +25,7 @@ export const PHOTO_PIXELS = 1024
  */
 const MAX_SCANS = 64
 
-/** Refusal of a picture. `fault` is the reason. */
+/** Error that refuses a picture. `fault` is the reason. */
 class Refused extends Error {
   readonly fault: PictureFault
   constructor(fault: PictureFault) {
