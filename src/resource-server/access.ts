@@ -130,7 +130,7 @@ export type Answer = {
   body: object
 }
 
-/** A refusal as an HTTP answer. */
+/** The HTTP answer to a refused request. */
 export type RefusalAnswer = Answer & {
   status: 401 | 403 | 503
   body: { error: string; error_description: string; code: string; status: number }

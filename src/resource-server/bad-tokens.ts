@@ -45,7 +45,7 @@ export type Genuine = {
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
-  /** Ends a day before the valid token begins, whatever its lifetime. */
+  /** Expires a day before the valid token was issued, however long the valid token lives. */
   expired: ({ header, claims, sign }) => {
     const life = Number(claims.exp) - Number(claims.iat)
     return sign(header, { ...claims, ...shifted(claims, ['iat', 'nbf', 'exp'], -86_400 - life) })
@@ -72,7 +72,7 @@ const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
   'id-token': ({ header, claims: { scope, jti, client_id, ...claims }, sign }) =>
     sign({ ...header, typ: 'JWT' }, { ...claims, nonce: 'n', at_hash: 'h', auth_time: claims.iat }),
   'missing-claim': ({ header, claims: { exp, ...claims }, sign }) => sign(header, claims),
-  /** Changes `jti` too, because the roles of the valid token may be exactly `admin`. */
+  /** Changes `jti` too, because `admin` may already be the only role of the valid token. */
   tampered: async ({ header, claims, sign }) => {
     const [head, , signature] = (await sign(header, claims)).split('.')
     return `${head}.${encode({ ...claims, roles: ['admin'], jti: crypto.randomUUID() })}.${signature}`

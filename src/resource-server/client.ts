@@ -91,9 +91,9 @@ const RETRY_AFTER = 10_000
 /**
  * Creates a client for a service that calls other services on its own behalf (client credentials,
  * https://www.rfc-editor.org/rfc/rfc6749#section-4.4). Tokens are cached and renewed in the background. At
- * most one request runs at a time for each set of scopes. In a runtime that cancels calls at the end of a
- * request, a call awaits the renewal that it begins and no other one, so parallel calls may send a request
- * each. Create one client at start and share it.
+ * most one token request runs at a time for each set of scopes. Runtimes that cancel pending calls at the end
+ * of a request, such as Cloudflare Workers, are an exception: each call of this client awaits only its own
+ * token request, so parallel calls may each send one. Create one client at start and share it.
  *
  * @param options issuer, client id and secret; all other options have a default
  * @returns the client; no request is sent to the issuer yet

@@ -1,4 +1,4 @@
-/** Codes of refused requests. The codes never change. The texts may change. */
+/** Codes of the reasons for which a request is refused. The codes never change. The texts may change. */
 export type ErrorCode =
   | 'token_missing'
   | 'token_malformed'
@@ -15,7 +15,7 @@ export type ErrorCode =
   | 'insufficient_scope'
 
 /**
- * Base class of the refusals of a request. `description` may be sent to the caller, because it contains no
+ * Base class of the errors that refuse a request. `description` may be sent to the caller, because it has no
  * part of the token. `message` adds the found and the expected values, and is meant for your log.
  */
 export class AccessError extends Error {

@@ -96,7 +96,7 @@ function createCache(options: KeySetOptions) {
     return new JwksUnavailableError(Math.max(1, Math.ceil(waiting() / 1000)), `${url}: ${reason}`, cause)
   }
 
-  /** True while a request is in flight. After its timeout it no longer counts: the worker was suspended. */
+  /** True while a request younger than `timeout` is in flight. An older one was suspended with its worker. */
   const isRefreshing = () => pending !== undefined && Math.abs(now() - pending.startedAt) <= timeout
   const running = () => (isRefreshing() && !cancels ? pending?.done : undefined)
 
@@ -193,7 +193,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   async function findUnknown(kid: string): Promise<void> {
     if (kid.length > UNKNOWN_KIDS.length || isKnownMissing(kid)) return
-    // A refresh in flight possibly began before the key was published. Only a later refresh proves that the
+    // A refresh in flight may have begun before the key was published. Only a later refresh proves that the
     // kid is unknown.
     await cache.running()
     if (knows(kid)) return

@@ -105,7 +105,8 @@ async function importKey({ jwk, imported }: PublicKey, alg: string): Promise<Cry
     throw new UnknownKeyError(`the key ${JSON.stringify(jwk.kid)} cannot be used`, cause)
   })
   if (key instanceof Uint8Array) throw new UnknownKeyError('symmetric keys are not accepted')
-  // jose refuses a short modulus only during the verification, with an error that is no refusal of the token.
+  // jose checks the modulus only when it verifies a signature, and then throws a TypeError, which would not
+  // be answered as a refused token.
   if ((key.algorithm as RsaKeyAlgorithm).modulusLength < 2048)
     throw new UnknownKeyError(`the key ${JSON.stringify(jwk.kid)} is shorter than 2048 bits`)
   imported.set(alg, key)

@@ -92,7 +92,7 @@ export type LogoutAnswer = {
   body: string
 }
 
-/** Stable codes of refused logout tokens. */
+/** Stable codes of the reasons for which a logout token is refused. */
 export type LogoutErrorCode = Exclude<ErrorCode, 'forbidden' | 'insufficient_scope'> | 'token_replayed'
 
 const DESCRIPTIONS: Record<LogoutErrorCode, string> = {

@@ -48,7 +48,7 @@ export type VerifierOptions = {
   requiredClaims?: readonly string[]
   /**
    * True when only tokens with `typ: at+jwt` are accepted (https://www.rfc-editor.org/rfc/rfc9068). Default
-   * false, because an administrator can set that a client gets plain JWTs (`access_token_typ`).
+   * false, because an administrator can configure a client to get plain JWTs (`access_token_typ`).
    */
   strictType?: boolean
   /** URL of the key set. Default `{issuer}/.well-known/jwks.json`. */

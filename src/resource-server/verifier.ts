@@ -119,7 +119,7 @@ async function verifyToken(token: string, settings: ResolvedOptions): Promise<Cl
 
 /**
  * Returns `typ`. Throws for the type of another kind of token. If `strict` is false, a plain JWT passes,
- * because an administrator can set that a client gets access tokens of this type (`access_token_typ`). ID
+ * because an administrator can configure a client to get access tokens of this type (`access_token_typ`). ID
  * tokens also have this type; `requireAccessToken` in claims.ts refuses them.
  */
 function parseType(name: unknown, strict: boolean): string | undefined {
