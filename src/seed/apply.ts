@@ -40,8 +40,8 @@ export interface SeedOptions {
  */
 const SHORT = 25
 /**
- * Maximum changes in one small transaction. Meanwhile other writes wait on SQLite, and can conflict on
- * PostgreSQL.
+ * Maximum changes in one small transaction. During the transaction, other writes have to wait (SQLite) or can
+ * conflict with it (PostgreSQL).
  */
 const BATCH = { sqlite: 5, postgres: 10 }
 
@@ -104,7 +104,7 @@ interface Done {
 
 const changesOf = ({ steps }: Done): Change[] => steps.map(({ change }) => change)
 
-/** Does the work that follows the commit. A failure prevents no other work, because some is not repeated. */
+/** Does the work that follows the commit. A failure does not end it, because some work is never repeated. */
 const finish = async (base: Core, done: Done): Promise<Change[]> => {
   const failures: unknown[] = []
   for (const work of done.rest) await work(base).catch(error => failures.push(error))

@@ -8,7 +8,7 @@ import { readBounded, YamlError } from '#src/lib/yaml.ts'
  */
 export const MAX_SEED_BYTES = 16 * 1024 * 1024
 
-/** Returns the refusal of a seed file with more than `MAX_SEED_BYTES` bytes. */
+/** Returns the error for a seed file with more than `MAX_SEED_BYTES` bytes. */
 export const tooLargeSeed = (file: string): ConfigError =>
   new ConfigError(
     `${file}: Larger than ${MAX_SEED_BYTES / 1024} KiB. Split it into several files: entries that a file does not name stay unchanged.`,

@@ -19,8 +19,8 @@ export interface Source {
 }
 
 /**
- * Refusal of a file. `message` has one line for each mistake. `applied` is the number of changes that were
- * committed before a concurrent change made a later change fail.
+ * Error that refuses a file. `message` has one line for each mistake. `applied` is the number of changes that
+ * were committed before a concurrent change made a later change fail.
  */
 export class SeedError extends Error {
   /**
@@ -226,8 +226,8 @@ export const entryNames = {
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
 /**
- * Returns the text that no two entries of the section share. Names of users that differ only in case are
- * equal. Other names are not. The database has the same rule.
+ * Returns the text that no two entries of the section share. User names that differ only in case count as
+ * equal, other names do not. The database has the same rule.
  */
 export const uniqueName = (section: SeedSection, value: object): string => {
   const name = (entryNames[section] as (value: object) => string)(value)

@@ -4,7 +4,8 @@ import type { ReadSeed } from './read.ts'
 
 /**
  * Returns the stored users that the rehearsal of a file needs. A run that prunes users needs all users. Any
- * other run needs the users that the file names, also as members of groups.
+ * other run needs the users that the file names, also as members of groups, and the stored members of the
+ * groups that the file names.
  */
 export const usersOf = ({ entries, present }: ReadSeed, prune = false): RehearsedUsers => {
   if (prune && present.has('users')) return 'all'
