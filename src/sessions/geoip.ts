@@ -98,8 +98,8 @@ const bounded = (reader: Reader<CityResponse>): ((ip_address: string) => unknown
     if (size > MAX_TEXT_BYTES) throw new RangeError('a text is too long')
     return decodeString(offset, size)
   }
-  // The library allocates as many members as the header states. An allocation of 16 million members takes 205
-  // to 320 ms.
+  // The library allocates a list of the length that the file states, before it reads the members. For 16
+  // million members this takes 205 to 320 ms.
   decoder.decodeArray = (size, offset) => {
     if (size > left) throw new RangeError('a list is too long')
     return decodeArray(size, offset)

@@ -30,15 +30,15 @@ const selectUnrecorded = prepared((q, { logins, sessions }) =>
 )
 
 /**
- * True when no audit event shows the login. Such a login has no event of its own, and no client has exchanged
- * a code of the login after the sign-in.
+ * True when the login appears in no audit event: it has no event of its own, and since the user signed in, no
+ * client has exchanged a code of this login, which would have recorded the event `user.login`.
  */
 export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boolean> =>
   (await selectUnrecorded(q, { login_id })).length > 0
 
 /**
- * Returns the logins that have no audit event of their own, but that the event of one of these sessions
- * shows.
+ * Returns the logins of these sessions that have no audit event of their own, because the event of one of the
+ * sessions shows the login.
  */
 export const listShownBy = async (q: Queries, session_ids: SessionId[]): Promise<LoginId[]> => {
   const { logins, sessions } = q.tables

@@ -78,8 +78,8 @@ const post = async (context: Context, logout: LogoutRow, uri: string): Promise<O
 /**
  * Attempts one logout. Status 400 is final, because the application has refused the token. After any other
  * failure the logout is attempted again until it expires. The logout goes to the present URI of the client,
- * because the application may have moved since the session ended. The stored URI counts after the client is
- * deleted.
+ * because the application may have moved since the session ended. After the client is deleted, the logout
+ * goes to the URI that was stored with it.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, client_created_at: created_at, organization_id, attempts, expires_at } = logout
@@ -105,7 +105,7 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
 const queue: Queue<LogoutRow> = {
   topic: 'logouts',
   // A call to an application that does not answer takes seconds. Each organization therefore gets only a few
-  // calls at a time.
+  // of the calls at a time, so that the applications of one do not delay the others.
   at_once: 64,
   at_once_each: 4,
   lease: MINUTE + CLOCK_SKEW,

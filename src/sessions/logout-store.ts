@@ -148,7 +148,8 @@ export const listDueLogouts = (
 
 /**
  * Returns the slug of the organization whose allowed hosts a logout may reach. A deleted organization keeps
- * its slug until another organization has it. The result is then the empty text, which no setting names.
+ * its slug until another organization takes the slug. From then on the result is the empty text, which no
+ * setting names.
  */
 export const slugOf = async (
   q: Queries,
@@ -252,7 +253,8 @@ const ENDED = 250
 
 /**
  * Makes the first undelivered logout of a client due, because the client's logout URI changed. If the client
- * has no URI any more, ends the logouts, at most `ENDED`. The attempt of the next one ends further ones.
+ * has no URI any more, first ends up to `ENDED` of its logouts. The attempt of the logout that is then due
+ * ends further ones.
  */
 export const redirectLogouts = async (tx: Transaction, client: LoggedOut, now: number): Promise<void> => {
   const { logouts } = tx.tables

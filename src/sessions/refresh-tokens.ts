@@ -45,8 +45,8 @@ export type RefreshGrant = Exclude<Awaited<ReturnType<typeof findRefreshGrant>>,
 /**
  * Returns the grant of a token in any state. The caller must refuse used tokens, ended or expired sessions,
  * and disabled users. Returns undefined for a text that this server did not issue as a refresh token. Returns
- * `gone` for a token whose session is deleted, for example because the session ended long ago. This token is
- * no guess, because this server has issued it.
+ * `gone` for a token whose session is deleted, for example because the session ended long ago. Such a token
+ * must not count as a guess, because this server has issued it.
  */
 export const findRefreshGrant = async (context: Core, q: Queries, token: string) => {
   const session_id = sessionOf(context, token)
@@ -59,8 +59,8 @@ export const findRefreshGrant = async (context: Core, q: Queries, token: string)
 
 /**
  * Derives the successor of a token. A token has only one successor. If a response was lost, the same
- * successor is derived again (`refresh_token_reuse_window`). Only the hash of the successor is therefore
- * stored.
+ * successor is derived again (`refresh_token_reuse_window`). The successor itself need not be stored. Its
+ * hash is enough.
  */
 const successorOf = (context: Core, token: string, session_id: SessionId): Secret => {
   const secret = context.master.hmac('refresh').update(`${session_id}\0${token}`).digest()
@@ -69,7 +69,7 @@ const successorOf = (context: Core, token: string, session_id: SessionId): Secre
 
 /**
  * Returns the successor of a used token if the successor is unused. If the successor was used, the client has
- * received it, and a request with the earlier token possibly comes from an attacker.
+ * received it, and a request with the earlier token may come from an attacker.
  */
 export const findUnusedSuccessor = (
   context: Core,

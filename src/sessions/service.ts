@@ -25,7 +25,7 @@ export interface RevokedBy {
   reason: string
 }
 
-/** Returns the event of a session that has begun. */
+/** Returns the event that records the start of a session. */
 export const sessionCreated = ({ email, ...session }: NewSession & { email: string }): NewEvent => ({
   type: 'session.created',
   actor: { id: session.user_id, email },
