@@ -40,8 +40,8 @@ beforeAll(async () => {
   good = await archive('good')
 }, 60_000)
 
-/** Runs the steps of the action with these inputs. */
-const act = async (inputs: Record<string, string>) => {
+/** Runs the steps of the action with these inputs, in a job with these variables. */
+const act = async (inputs: Record<string, string>, job: Record<string, string> = {}) => {
   const { runs, inputs: declared }: Json = parse(readFileSync(join(action, 'action.yml'), 'utf8'))
   const temp = mkdtempSync(join(folder, 'runner-'))
   const inputOf = (text: string): string =>
@@ -50,6 +50,7 @@ const act = async (inputs: Record<string, string>) => {
   const given = Object.entries<string>(env).map(([name, text]) => [name, inputOf(text)] as const)
   const child = Bun.spawn(['bash', '-c', run], {
     env: {
+      ...job,
       ...Object.fromEntries(given),
       PATH: process.env.PATH ?? '',
       GITHUB_ACTION_PATH: action,
@@ -86,6 +87,20 @@ test('the action starts a server that outlives its step, exports its variables a
   expect(token.trim().split('.')).toHaveLength(3)
   // A real runner ends the processes of a job. Here the test ends the server.
   process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
+}, 30_000)
+
+test('the action changes no other variable of the job, and clears its secret for a client without one', async () => {
+  const { file } = good
+  const job = {
+    SERVICE_ACCOUNT_JSON: '{ "type":\nSERVICE_URL=http://elsewhere.example\n}',
+    SERVICE_CLIENT_SECRET: 'of another client',
+  }
+  const { code, stdout, temp } = await act({ archive: file, options: '--client dev-web' }, job)
+  process.kill(Number(readFileSync(join(temp, 'gatehouse/pid'), 'utf8')))
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^::add-mask::\S+\n$/)])
+  expect(readFileSync(join(temp, 'env'), 'utf8')).toMatch(
+    /^SERVICE_URL=http:\/\/localhost:\d+\nSERVICE_CLIENT_ID=dev-web\nSERVICE_CLIENT_SECRET=\nSERVICE_REALM=org_default\nSERVICE_DEV_TOKEN=\S+\n$/,
+  )
 }, 30_000)
 
 test('the action refuses another checksum, a URL without a checksum or an answer, and a server that does not start', async () => {

@@ -26,7 +26,14 @@ rm -f "$variables"
 # The server runs until the command after -- exits. The runner kills that command at the end of the job.
 # shellcheck disable=SC2086
 nohup "$folder/gatehouse" exec $OPTIONS -- \
-  sh -c 'env | grep -E "^(SERVICE_|NODE_EXTRA_CA_CERTS=)" > "$1.part" && mv "$1.part" "$1" && exec tail -f /dev/null' sh "$variables" \
+  sh -c '{
+    # The job may have other variables that begin with SERVICE_. A client without a secret gets an empty one,
+    # so that later steps do not use a secret of the job.
+    for name in SERVICE_URL SERVICE_CLIENT_ID SERVICE_CLIENT_SECRET SERVICE_REALM SERVICE_DEV_TOKEN; do
+      printf "%s=%s\n" "$name" "$(printenv "$name")"
+    done
+    [ -z "$NODE_EXTRA_CA_CERTS" ] || echo "NODE_EXTRA_CA_CERTS=$NODE_EXTRA_CA_CERTS"
+  } > "$1.part"; mv "$1.part" "$1" && exec tail -f /dev/null' sh "$variables" \
   > "$folder/log" 2>&1 &
 server=$!
 echo "$server" > "$folder/pid"
@@ -35,6 +42,6 @@ until [ -s "$variables" ]; do
   sleep 0.1
 done
 
-grep -E '^SERVICE_(CLIENT_SECRET|DEV_TOKEN)=' "$variables" | sed 's/^[^=]*=/::add-mask::/'
+grep -E '^SERVICE_(CLIENT_SECRET|DEV_TOKEN)=.' "$variables" | sed 's/^[^=]*=/::add-mask::/'
 cat "$variables" >> "$GITHUB_ENV"
 echo "$folder" >> "$GITHUB_PATH"
