@@ -1,5 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { VERSION_LINE } from '#src/lib/version.ts'
+import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
 /**
  * File in the data directory of a development server. The file marks the directory as one of development
@@ -44,4 +46,13 @@ export interface DevFile {
 export const readDevFile = (data_dir: string): DevFile | undefined => {
   const path = join(data_dir, DEV_FILE)
   return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined
+}
+
+/** Writes `dev.json`, and `server.json`, by which commands on the data directory find every server. */
+export const writeDevFile = (file: DevFile): void => {
+  const { data_dir, url, local_url } = file
+  const write = (name: string, content: object) =>
+    writeFileSync(join(data_dir, name), `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  write(DEV_FILE, file)
+  write(SERVER_FILE, { url, local_url, version: VERSION_LINE })
 }

@@ -4,7 +4,7 @@ import { type AppOptions, createApp } from '#src/app.ts'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
 import { devCredentials, isExposed, withCredentials } from '#src/dev/credentials.ts'
 import { DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
-import { DEV_FILE, type DevCredentials, type DevFile, readDevFile } from '#src/dev/dev-file.ts'
+import { DEV_FILE, type DevCredentials, type DevFile, readDevFile, writeDevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
 import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { socketOptions } from '#src/http/socket.ts'
@@ -233,9 +233,6 @@ const writeCertificate = (data_dir: string, pem: string): string => {
   writeFileSync(file, pem)
   return file
 }
-
-const writeDevFile = (file: DevFile): void =>
-  writeFileSync(join(file.data_dir, DEV_FILE), `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
 
 const mainClient = ({ clients }: SeededObjects, wanted: string | undefined) =>
   wanted === undefined

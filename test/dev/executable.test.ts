@@ -98,6 +98,28 @@ describe('dev 4: ready', () => {
   })
 })
 
+test('commands on the data directory of a development server find the server', async () => {
+  const GATEHOUSE_DATA_DIR = join(folder, 'found')
+  await using server = await startDev(['--data-dir', GATEHOUSE_DATA_DIR])
+  const { url, port } = server.ready
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await gatehouse(args, { GATEHOUSE_DATA_DIR })
+    expect([code, stderr]).toEqual([0, ''])
+    return stdout
+  }
+  const link = (await run('user', 'link', 'alice')).trim()
+  expect([link.startsWith(url), (await fetch(link)).status]).toEqual([true, 200])
+  const redirect = 'http://localhost:3000/callback'
+  expect(await run('client', 'create', 'shop', '--kind', 'web', '--redirect', redirect)).toContain(url)
+  expect(await run('healthcheck')).toBe('')
+  expect(await run('doctor')).toMatch(new RegExp(`^ok +address +${url}`, 'm'))
+  const second = await gatehouse(['dev', '--port', '0', '--data-dir', GATEHOUSE_DATA_DIR])
+  expect([second.code, second.stderr]).toEqual([
+    75,
+    expect.stringContaining(`is in use by another Gatehouse server (http://localhost:${port})`),
+  ])
+})
+
 describe('dev 13: the issuer is fixed', () => {
   test('whatever Host says; the internal address is for back-channel endpoints; a mismatch is logged once', async () => {
     await using server = await startDev([
