@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
 import { isIP } from '#src/lib/ip.ts'
+import type { LogLevel } from '#src/lib/log.ts'
 import { baseUrl } from '#src/lib/setting-values.ts'
 import { VERSION } from '#src/lib/version.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
@@ -29,7 +30,6 @@ export interface DevOptions {
   untilInputEnds?: boolean
   /** Standard input, if `untilInputEnds` is set. The server stops when standard input ends. */
   input?: HeldInput
-  quiet?: boolean
   /** Id of the client whose credentials `exec` puts into the environment of the command. */
   client?: string
 }
@@ -41,7 +41,7 @@ export interface DevOptions {
 export const dev = async (given: DevOptions): Promise<void> => {
   const [{ openLog }, { stopSignal }] = await Promise.all([import('./log.ts'), import('./server.ts')])
   const options = given.untilInputEnds ? await withInput(given) : given
-  const { log, flush } = await openLog(options.quiet || process.stdout.isTTY ? 'warn' : 'info')
+  const { log, flush } = await openLog(logLevelOf(options, process.stdout.isTTY ? 'warn' : 'info'))
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
   mcp?.serve(started)
@@ -53,6 +53,12 @@ export const dev = async (given: DevOptions): Promise<void> => {
   await mcp?.stop()
   await started.stop()
   flush()
+}
+
+/** Returns the log level of the settings, or the level `otherwise` if the settings have none. */
+export const logLevelOf = (options: DevOptions, otherwise: LogLevel): LogLevel => {
+  const { config, sources } = loadConfig(process.env, options.config)
+  return sources.log_level === 'default' ? otherwise : config.log_level
 }
 
 const withInput = async (options: DevOptions): Promise<DevOptions> => {

@@ -1,8 +1,9 @@
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { ConfigError } from '#src/config.ts'
+import { openLogger } from '#src/lib/log.ts'
 import type { Started } from '#src/testing/start.ts'
-import { type DevOptions, startWith } from './dev.ts'
+import { type DevOptions, logLevelOf, startWith } from './dev.ts'
 
 /**
  * Starts a temporary, seeded server, by default on a free port, and runs a command against the server.
@@ -10,7 +11,9 @@ import { type DevOptions, startWith } from './dev.ts'
  */
 export const exec = async (command: string[], options: DevOptions): Promise<number> => {
   if (!Bun.which(command[0] ?? '')) throw noCommand(command[0])
-  const server = await startWith({ ...options, port: options.port ?? '0' })
+  // Standard output belongs to the command.
+  const log = openLogger(logLevelOf(options, 'warn'), line => console.error(line.trimEnd()))
+  const server = await startWith({ ...options, port: options.port ?? '0' }, { log })
   try {
     return await run(command, { ...process.env, ...environmentOf(server) })
   } finally {

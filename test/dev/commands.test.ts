@@ -318,6 +318,16 @@ describe('dev 3: gatehouse exec', () => {
     expect(shown).toContain('stopped after 1')
   })
 
+  test('warnings of the server are on standard error, and the setting changes their level', async () => {
+    const command = ['exec', '--', 'sh', '-c', 'curl -s -H "Host: foo.localhost" $SERVICE_URL/readyz']
+    const { stdout, stderr } = await gatehouse(command)
+    expect([stdout, JSON.parse(stderr)]).toEqual([
+      '{"status":"ready"}',
+      expect.objectContaining({ level: 40, event: 'host' }),
+    ])
+    expect((await gatehouse(command, { GATEHOUSE_LOG_LEVEL: 'error' })).stderr).toBe('')
+  })
+
   test('a refused seed runs nothing', async () => {
     const seed = await file('wrong.yaml', 'users: [{ username: x }]')
     const { code, stdout, stderr } = await gatehouse(['exec', '--seed', seed, '--', 'echo', 'ran'])

@@ -85,6 +85,17 @@ describe('dev 1: gatehouse dev', () => {
   })
 })
 
+test.each([
+  ['info', {}],
+  ['warn', { GATEHOUSE_LOG_LEVEL: 'warn' }],
+])('the log of `dev` has the level %s with %o', async (level, env) => {
+  await using server = await startDev([], { env })
+  await fetch(`${server.ready.url}/readyz`)
+  await fetch(`${server.ready.url}/readyz`, { headers: { host: 'other.localhost' } })
+  const log = await server.untilOutput(/"event":"host"/)
+  expect(log.includes('"path":"/readyz"')).toBe(level === 'info')
+})
+
 describe('dev 4: ready', () => {
   test('the ready file and readyz appear once every endpoint answers', async () => {
     const ready_file = join(folder, 'ready.json')

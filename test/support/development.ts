@@ -12,10 +12,13 @@ export interface Development extends AsyncDisposable {
 }
 
 /** Runs `gatehouse dev` on a free port, with or without a terminal. */
-export const startDev = async (args: string[] = [], { terminal = false } = {}): Promise<Development> => {
+export const startDev = async (
+  args: string[] = [],
+  { terminal = false, env = {} } = {},
+): Promise<Development> => {
   const command = [EXECUTABLE, 'dev', '--port', '0', ...args]
   const child = Bun.spawn(terminal ? ['script', '-qec', command.join(' '), '/dev/null'] : command, {
-    env: { PATH: process.env.PATH ?? '', TERM: 'xterm-256color' },
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm-256color', ...env },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
