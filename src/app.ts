@@ -7,6 +7,7 @@ import type { AdminRoute } from './http/guard.ts'
 import { type MethodTable, PATHS_WITH_EFFECTS, unmatchedError } from './http/method-table.ts'
 import { logRequest } from './http/request-log.ts'
 import { type OpenSection, openSections } from './http/sections.ts'
+import { AppError } from './lib/app-error.ts'
 import { DAY, SECOND } from './lib/duration.ts'
 import { loadOnce } from './lib/load-once.ts'
 import { observe, openProcessMetrics } from './operations/metrics.ts'
@@ -141,7 +142,8 @@ const answer = (
     : url === request.url
       ? request
       : new Request(url, request)
-  const call = openCall(context, normalized, server, request)
+  const socket = server?.requestIP(request)?.address
+  const call = openCall(context, normalized, socket)
   const finish = (found: Response): Response => {
     if (isHead) void found.body?.cancel()
     const response = isHead ? new Response(null, found) : found
@@ -155,9 +157,15 @@ const answer = (
   }
   // A synchronous answer is not awaited. An await would double the time that the answer with the key set
   // takes.
-  const found = dispatch({ call, isHead })
+  const found = server && !socket ? errorAnswer(call, hungUp()) : dispatch({ call, isHead })
   return found instanceof Response ? finish(found) : found.then(finish)
 }
+
+/**
+ * The refusal of a request whose connection was reset before its address was read. Without the address, the
+ * events would not show where the request came from. The client cannot read the answer.
+ */
+const hungUp = () => new AppError('invalid_request', 'The connection was closed.')
 
 /**
  * One year, so that a browser that seldom visits the server is protected too:

@@ -11,7 +11,8 @@ import { hostCheckOf } from './host-check.ts'
 import { openRecorder } from './recorder.ts'
 import { type Snapshot, takeSnapshot } from './store.ts'
 
-type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<Response>
+type Fetch<S = Server<unknown>> = (request: Request, server: S) => Response | Promise<Response>
+type Next = Fetch<Pick<Server<unknown>, 'requestIP'>>
 
 /** Options of development mode. */
 export interface DevelopmentOptions {
@@ -39,7 +40,7 @@ export interface DevelopmentOptions {
  * The result answers requests for the controls, the pages below /dev/ and the guide. It records every other
  * request, which a fault, a fake provider or `next` answers.
  */
-export const development = (context: Context, next: Fetch, options: DevelopmentOptions): Fetch => {
+export const development = (context: Context, next: Next, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options
   // The snapshot takes 8 ms. It is taken shortly after the start. If a request that could change data comes
   // earlier, the snapshot is taken before that request.
@@ -72,18 +73,21 @@ export const development = (context: Context, next: Fetch, options: DevelopmentO
   }
 
   return async (request, server) => {
-    const call = openCall(context, request, server)
+    const socket = server.requestIP(request)
+    const call = openCall(context, request, socket?.address)
+    // The server itself has no address for a request that a page of development mode makes, or whose client
+    // did not wait for a delayed answer.
+    const forward = (own: Request, handle = next) =>
+      recorded(state, own, server, () => handle(own, { requestIP: () => socket }))
     try {
       const url = check.admit(request)
       if (!url.pathname.startsWith('/.well-known/')) await snapshot()
       if (OWN_PATHS.test(url.pathname)) {
         const answer = await devRoutes()
-        return check.harden(
-          await answer(call, url, (own, handle: Fetch = next) => recorded(state, own, server, handle)),
-        )
+        return check.harden(await answer(call, url, forward))
       }
       warnOfHost(request)
-      return await recorded(state, request, server, next)
+      return await forward(request)
     } catch (error) {
       const refusal = asAppError(error)
       if (refusal.status >= 500)
@@ -133,7 +137,7 @@ const recorded = async (
   { context, faults, recorder }: DevState,
   request: Request,
   server: Server<unknown>,
-  next: Fetch,
+  next: () => Response | Promise<Response>,
 ): Promise<Response> => {
   const parameters = await parametersOf(request)
   const client_id = clientOf(request, parameters)
@@ -144,7 +148,7 @@ const recorded = async (
       ? undefined
       : await faults.apply({ request, path, client_id }, () => server.timeout(request, 0))
   if (fault) await (await import('./fault-cors.ts')).letPagesRead(context, request, fault, client_id)
-  const answer = fault ?? (await next(request, server))
+  const answer = fault ?? (await next())
   recorder.received({
     method: request.method,
     path,

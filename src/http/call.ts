@@ -1,11 +1,8 @@
-import type { Server } from 'bun'
 import type { Core } from '#src/context.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { clientAddress } from './client-address.ts'
 import { deviceHash, findCookie } from './cookies.ts'
 import { chooseLocale } from './locale.ts'
-
-type RequestIP = Pick<Server<unknown>, 'requestIP'>
 
 /**
  * A request with its id and its client. Address, user agent and language are read only when they are needed.
@@ -65,22 +62,19 @@ class OpenedCall implements Call {
   application: string | undefined
   page: string | undefined
   readonly #core: Core
-  readonly #server: RequestIP | undefined
-  /** The request object that the socket received. Bun returns the client's address only for this object. */
-  readonly #received: Request
+  readonly #socket: string
   #ip_address: string | undefined
 
-  constructor(core: Core, request: Request, server: RequestIP | undefined, received: Request) {
+  constructor(core: Core, request: Request, socket: string) {
     this.request = request
     this.path = pathOf(request.url)
     this.#core = core
-    this.#server = server
-    this.#received = received
+    this.#socket = socket
   }
 
   get ip_address() {
     this.#ip_address ??= clientAddress(
-      this.#server?.requestIP(this.#received)?.address ?? '',
+      this.#socket,
       this.request.headers.get('x-forwarded-for'),
       this.#core.proxies,
     )
@@ -112,16 +106,11 @@ class OpenedCall implements Call {
 }
 
 /**
- * Opens the call of a request. `callOf` returns this call for the same request object. If `request` is a
- * changed copy, `received` is the request object that the socket received.
+ * Opens the call of a request. `callOf` returns this call for the same request object. `socket` is the
+ * address of the connection. It is read before the call is opened, because a closed connection has none.
  */
-export const openCall = (
-  core: Core,
-  request: Request,
-  server: RequestIP | undefined,
-  received = request,
-): Call => {
-  const call = new OpenedCall(core, request, server, received)
+export const openCall = (core: Core, request: Request, socket = ''): Call => {
+  const call = new OpenedCall(core, request, socket)
   ;(request as OpenedRequest)[CALL] = call
   return call
 }

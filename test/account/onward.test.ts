@@ -40,7 +40,7 @@ test('PAG-34 a page that is not there leads to the account, and a refused GET as
   const throttled = retryLater('rate_limited', 'Too many.', 40_000)
   const pageOf = (method: string) => {
     const request = new Request('http://localhost:8080/oauth/login?request=secret', { method })
-    return errorPage(app.context, openCall(app.context, request, undefined), throttled).text()
+    return errorPage(app.context, openCall(app.context, request), throttled).text()
   }
   const again = await pageOf('GET')
   expect(again).toContain('<a class="button primary" href="" data-wait="40">Try again</a>')
@@ -140,7 +140,7 @@ test('PAG-63 mistakes that people make show no request id, failures of an applic
     [400, true],
     [400, true],
   ])
-  const call = openCall(app.context, new Request(app.context.config.url), undefined)
+  const call = openCall(app.context, new Request(app.context.config.url))
   expect(await errorPage(app.context, call, new Error('a fault')).text()).toContain(call.request_id)
 })
 
