@@ -9,6 +9,14 @@ const fieldsOf = (body: z.ZodType): string[] =>
     : []
 
 /**
+ * A tag of this server, also as a proxy changes it when it compresses the answer: nginx and HAProxy put `W/`
+ * before it, Apache and Caddy put the coding after the hash (`-gzip`). They do not undo this in `If-Match`.
+ * RFC 9110 section 13.1.1 refuses weak tags, because different objects may share one. Objects whose fields
+ * differ never share a hash.
+ */
+const TAG = /^(?:W\/)?("[\w-]{43})(?:-[a-z]+)?"$/
+
+/**
  * Returns the functions that compute the tag of the object at the path of a route, and compare the tag with
  * `If-Match`. Returns undefined for lists and actions. A caller that sends the tag from an earlier read
  * cannot overwrite the change that another caller made after this read. The tag covers only the fields that a
@@ -33,7 +41,7 @@ export const taggedObject = (
     requireMatch: async (q, input, if_match) => {
       const current = await read(q, input)
       const etag = tag(current)
-      if (if_match.split(',').some(each => ['*', etag].includes(each.trim()))) return
+      if (if_match.split(',').some(each => ['*', etag].includes(each.trim().replace(TAG, '$1"')))) return
       const mayRead = input.caller.permissions.has(get.permission)
       throw new AppError(
         'precondition_failed',

@@ -57,14 +57,18 @@ test('API-28 each object has an entity tag, and a PUT with an outdated tag is 41
   }
 })
 
-test('API-28 If-Match takes a list and *, and is optional; a weak tag never matches', async () => {
+test('API-28 If-Match takes a list, *, and the tag as proxies that compress change it; it is optional', async () => {
   const path = `/users/${tenant.user_id}`
   const { etag } = await call('GET', path)
+  const compressed = (tag: string | null) =>
+    ['gzip', 'br', 'zstd', 'deflate'].map(coding => `${tag?.slice(0, -1)}-${coding}"`)
+  const outdated = `"${'x'.repeat(43)}"`
   for (const [if_match, status] of [
     [`"x", ${etag}`, 200],
     ['*', 200],
-    [`W/${etag}`, 412],
-    ['', 412],
+    ...[`W/${etag}`, `W/"x", W/${etag}`, ...compressed(etag)].map(tag => [tag, 200] as const),
+    ...[`W/${outdated}`, ...compressed(outdated)].map(tag => [tag, 412] as const),
+    ...['', 'W/', `W/${etag?.slice(0, -2)}"`, `${etag?.slice(0, -1)}-"`].map(tag => [tag, 412] as const),
   ] as const)
     expect([if_match, (await call('PUT', path, {}, if_match)).status]).toEqual([if_match, status])
   expect((await call('PUT', path, {})).status).toBe(200)
