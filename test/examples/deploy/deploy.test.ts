@@ -60,6 +60,11 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
 })
 
+test('nginx of every distribution loads the example', () => {
+  expect(text('nginx.conf')).toContain('listen 443 ssl http2;')
+  expect(text('nginx.conf')).not.toMatch(/^ *http2 on;/m)
+})
+
 test('the service manager restarts a server until PostgreSQL is back, and waits for a long start', () => {
   for (const path of ['gatehouse.service', '../../../.ci/package/debian/gatehouse.service']) {
     const [before = ''] = text(path).split('[Service]')
