@@ -52,6 +52,8 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(text('nginx.conf')).toContain('X-Forwarded-For $remote_addr;')
   expect(text('nginx.conf')).toContain('keepalive_timeout 25s;')
   expect(text('nginx.conf')).toContain('large_client_header_buffers 4 16k;')
+  expect(text('nginx.conf')).toContain('proxy_buffer_size 16k;')
+  expect(text('nginx.conf')).toContain('proxy_buffers 4 16k;')
   expect(text('Caddyfile')).toContain('keepalive 25s')
   const { services, serversTransports } = parse(text('traefik.yaml')).http
   const { serversTransport } = services.gatehouse.loadBalancer
