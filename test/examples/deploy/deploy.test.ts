@@ -67,6 +67,19 @@ test('nginx of every distribution loads the example', () => {
   expect(text('nginx.conf')).not.toMatch(/^ *http2 on;/m)
 })
 
+test('nginx refuses a path with a backslash, which the server would read as a slash', () => {
+  expect(new URL('http://id.example.com/x\\..\\metrics').pathname).toBe('/metrics')
+  const [, quoted = ''] = /if \(\$request_uri ~ "(.+)"\) \{\s+return 400;/.exec(text('nginx.conf')) ?? []
+  const refused = new RegExp(quoted.replaceAll('\\\\', '\\'))
+  for (const [target, isRefused] of [
+    ['/x\\..\\metrics', true],
+    ['/api\\v1/admin/users', true],
+    ['/metrics', false],
+    ['/readyz?a=\\b', false],
+  ] as const)
+    expect([target, refused.test(target)]).toEqual([target, isRefused])
+})
+
 test('the service manager restarts a server until PostgreSQL is back, and waits for a long start', () => {
   for (const path of ['gatehouse.service', '../../../.ci/package/debian/gatehouse.service']) {
     const [before = ''] = text(path).split('[Service]')
