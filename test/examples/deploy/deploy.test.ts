@@ -90,6 +90,8 @@ test('the service manager restarts a server until PostgreSQL is back, and waits 
 })
 
 test('the image and the unit run as an unprivileged user, and the unit requests no capability', () => {
+  // Among the libraries that the executable needs is libdl, which busybox images lack.
+  expect(text('Dockerfile')).toMatch(/^FROM debian:13-slim$/m)
   expect(text('Dockerfile')).toMatch(/^USER 65532:65532$/m)
   const unit = text('gatehouse.service')
   for (const line of [
