@@ -107,6 +107,14 @@ test('the image and the unit run as an unprivileged user, and the unit requests 
     expect(unit.split('\n')).toContain(line)
 })
 
+test('the guide says which capability a unit needs for port 443', () => {
+  const guide = text('../../../templates/guide/deployment.md')
+  for (const name of ['AmbientCapabilities', 'CapabilityBoundingSet']) {
+    expect(text('gatehouse.service')).toMatch(new RegExp(`^${name}=$`, 'm'))
+    expect(guide).toContain(`\n${name}=CAP_NET_BIND_SERVICE\n`)
+  }
+})
+
 test('the service manager gets a message when the server is ready', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   const said = join(folder, 'said')
