@@ -60,6 +60,8 @@ test('proxies forward the client address, and keep the metrics private', () => {
   expect(serversTransports[serversTransport].forwardingTimeouts.idleConnTimeout).toBe('25s')
   expect(services.gatehouse.loadBalancer.healthCheck.path).toBe('/readyz')
   expect(parse(text('prometheus.yaml')).scrape_configs[0].job_name).toBe('gatehouse')
+  // With the address of the proxies' examples, Prometheus would not reach the server.
+  expect(text('prometheus.yaml')).toContain('GATEHOUSE_HOST and GATEHOUSE_TRUSTED_PROXIES')
 })
 
 test('nginx of every distribution loads the example', () => {
