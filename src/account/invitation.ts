@@ -132,13 +132,14 @@ const credentialPage = async (
   refused?: { errors?: InvitationPage['errors']; error?: 'passkey' | 'terms' },
   broken: ReturnType<typeof checkChosen> = [],
 ): Promise<Response> => {
-  const { config } = context
   const { errors, error } = refused ?? {}
-  const { terms } = settingsOf(opened.organization)
+  const { terms, passkey_required, password_policy } = settingsOf(opened.organization)
+  // The URL of the server has changed since the organization made the setting. The invitation stays open.
+  if (passkey_required && !offersPasskeys(context.config)) throw new PageError('unavailable', 503)
   const sign_in = {
-    takes_password: !settingsOf(opened.organization).passkey_required,
-    rules: passwordRules(settingsOf(opened.organization).password_policy, broken),
-    ...(offersPasskeys(config) && { options: optionsFor(context, opened, values) }),
+    takes_password: !passkey_required,
+    rules: passwordRules(password_policy, broken),
+    ...(offersPasskeys(context.config) && { options: optionsFor(context, opened, values) }),
     ...(error && { error }),
     ...(terms && { terms }),
   }

@@ -1,3 +1,4 @@
+import type { Config } from '#src/config.ts'
 import type { Context, Core } from '#src/context.ts'
 import { permissionsOf } from '#src/directory/access.ts'
 import { isAdmitted } from '#src/directory/admission.ts'
@@ -135,14 +136,15 @@ const waits = (subject: StepUser, pending: Flow['pending']): boolean =>
 /**
  * True when the user may add a factor. Every user may add the factor or passkey that the organization
  * requires, and a passkey that replaces a lost passkey. To add any other factor, the user needs
- * `profile:update` and must have fewer than `MAX_FACTORS` factors.
+ * `profile:update` and must have fewer than `MAX_FACTORS` factors. False when {@link isOutOfReach}.
  */
 const mayEnrol = async (
-  { store }: Context,
+  { config, store }: Context,
   flow: Flow,
   { user_id }: StepUser,
   factors: readonly FactorType[],
 ): Promise<boolean> => {
+  if (isOutOfReach(config, flow)) return false
   const { length } = factors
   const required = requiredLevel(flow)
   if (required > 1 && !factors.some(type => levelWith(type) >= required)) return true
@@ -208,6 +210,13 @@ const requiredLevel = ({ organization, client }: Flow): number => {
   return client?.client_id === CONSOLE_CLIENT ? Math.max(ofEach, levelOf(console_acr ?? '')) : ofEach
 }
 
+/**
+ * True when the organization requires a passkey, but browsers offer none at the URL of the server. The URL
+ * has changed since the organization made the setting.
+ */
+const isOutOfReach = (config: Pick<Config, 'url'>, flow: Flow): boolean =>
+  requiredLevel(flow) > levelWith('totp') && !offersPasskeys(config)
+
 /** Returns which factor a user with this login and these factors still has to prove or add in this flow. */
 export const owedBy = (
   { config }: Core,
@@ -215,15 +224,20 @@ export const owedBy = (
   { acr, user_id }: Pick<StepUser, 'acr' | 'user_id'>,
   factors: readonly FactorType[],
   remembered: boolean,
-): RequiredFactor =>
-  requiredFactor({
+): RequiredFactor => {
+  const required = requiredLevel(flow)
+  // The step `enrol` is refused at once. The step `second_factor` would use up a recovery code before that.
+  if (isOutOfReach(config, flow) && levelOf(acr) < required)
+    return { level: required, factor_due: false, enrol_due: true }
+  return requiredFactor({
     acr,
     factors,
     wanted: wantedLevel(flow.request.acr_values, supportedAcrs(config)),
-    required: requiredLevel(flow),
+    required,
     recovered: isRecovered(flow, user_id),
     remembered,
   })
+}
 
 /** True when this user has proven a recovery code in place of a lost passkey in this flow. */
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id

@@ -1,5 +1,6 @@
 import { createApp } from '#src/app.ts'
 import type { LoadedConfig } from '#src/config.ts'
+import { lockedOut } from '#src/directory/organizations/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { VERSION } from '#src/lib/version.ts'
@@ -110,6 +111,8 @@ export const serveAlone = async (
       { event: 'config' },
       'no mail is sent: set smtp_url and mail_from to enable password resets and notices of changes',
     )
+  const locked = isFirst && (await lockedOut(config, instance.store))
+  if (locked) log.warn({ event: 'config' }, locked)
   // The memory that only the start needed is freed one second after the start.
   setTimeout(() => Bun.gc(true), SECOND).unref()
 

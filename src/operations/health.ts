@@ -5,7 +5,12 @@ import { latestEvent } from '#src/audit/store.ts'
 import { areEventsHeld } from '#src/audit/stream-store.ts'
 import { type Config, ConfigError } from '#src/config.ts'
 import type { Context } from '#src/context.ts'
-import { offersEmailCodes, offersRegistration, usedThemes } from '#src/directory/organizations/store.ts'
+import {
+  lockedOut,
+  offersEmailCodes,
+  offersRegistration,
+  usedThemes,
+} from '#src/directory/organizations/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
@@ -109,7 +114,9 @@ const sockets: Check = () => {
   return (limit < 4_096 ? warn : ok)(`${limit} files and connections can be open at once`)
 }
 
-const scheme: Check = ({ config, now }) => {
+const scheme: Check = async ({ config, now, withStore }) => {
+  const locked = await withStore(store => lockedOut(config, store)).catch(() => undefined)
+  if (locked) return fail(locked)
   const { hostname, protocol } = new URL(config.url)
   if (protocol === 'http:') {
     if (!isLocalHost(hostname))

@@ -258,6 +258,59 @@ describe('PEO-14 where passkeys are required', () => {
     )
   })
 
+  describe('when the server has got a URL at which browsers have no passkeys', () => {
+    const moved = () =>
+      startApp({ url: 'http://192.0.2.1:8080' }, { store: app.context.store, clock: app.clock })
+    const codesOf = () => app.context.store.read(async q => q.select().from(q.tables.recovery_codes))
+
+    test('nobody signs in, and no recovery code is used up', async () => {
+      const browser = openBrowser(app)
+      const ada = await newUser()
+      await enrolPasskey(browser, await openEnrolment(browser, ada.username))
+      const bob = await newUser()
+      await require(true)
+      const [later, codes] = [await moved(), await codesOf()]
+      await later.events()
+      for (const { username, id } of [ada, bob]) {
+        const elsewhere = openBrowser(later)
+        const answer = await signIn(elsewhere, await elsewhere.get(toClient()), username)
+        expect(answerOf(answer).error).toBe('unmet_authentication_requirements')
+        expect((await later.events()).map(({ type, target_id }) => [type, target_id])).toEqual([
+          ['user.first_factor_proven', id],
+        ])
+      }
+      expect(await codesOf()).toEqual(codes)
+    })
+
+    test('an invitation stays open, and its page says that the server cannot do this', async () => {
+      const { body } = await app.admin('POST', '/users', {
+        username: `person${++made}`,
+        email: `person${made}@example.com`,
+        first_name: 'A',
+        last_name: 'B',
+        invite: 'link',
+      })
+      await require(true)
+      const later = await moved()
+      await later.events()
+      const { pathname, search } = new URL(body.invitation_url)
+      const page = await openBrowser(later).get(pathname + search)
+      expect([page.status, page.heading]).toEqual([503, 'We’ll be right back'])
+      expect(await later.events()).toEqual([])
+      expect((await openBrowser(app).get(pathname + search)).status).toBe(200)
+    })
+
+    test('the checks of the server name the organization', async () => {
+      await require(true)
+      const { body } = await (await moved()).admin('GET', '/health')
+      expect(body.data.find(({ name }: { name: string }) => name === 'scheme')).toEqual({
+        name: 'scheme',
+        state: 'fail',
+        text: 'nobody can sign in to default: passkeys are required, and browsers offer none at http://192.0.2.1:8080: set url to an https address with a host name, or end passkey_required and console_acr by the admin API',
+      })
+    })
+  })
+
   test('the setting is refused where browsers have no passkeys', async () => {
     const bare = await startApp({ url: 'http://192.0.2.1:8080' })
     const settings = { passkey_required: true }

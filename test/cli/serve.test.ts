@@ -297,6 +297,18 @@ describe('cookies', () => {
   })
 })
 
+test('RUN-10 a warning is logged when an organization requires passkeys that browsers do not offer at the URL', async () => {
+  const data_dir = folder()
+  {
+    await using server = await serveExecutable({}, data_dir)
+    const settings = { passkey_required: true }
+    expect((await remote(server).admin('PUT', '/organizations/default', { settings })).status).toBe(200)
+    await stop(server)
+  }
+  await using moved = await serveExecutable({ GATEHOUSE_URL: 'http://id.example.com' }, data_dir)
+  await printed(moved, 'nobody can sign in to default: passkeys are required')
+})
+
 test('RUN-01 TLS with a configured certificate and key', async () => {
   const { cert, key } = await selfSigned('localhost')
   await using server = await serveExecutable({

@@ -1,7 +1,9 @@
-import { and, eq, like, or, sql } from 'drizzle-orm'
+import { and, asc, eq, like, or, sql } from 'drizzle-orm'
+import type { Config } from '#src/config.ts'
 import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
@@ -57,6 +59,8 @@ const anyTenant = cached('organizations', async q => (await countAll(q, 'organiz
 /** True when an organization other than the default organization exists. */
 export const hasTenants = (store: Store): Promise<boolean> => anyTenant(store, '')
 
+/** Maximum number of organizations that a warning names. */
+const NAMED = 10
 /** Maximum number of values that `readPolicy` compares. */
 const MAX_VALUES = 3
 const selectPolicy = Array.from({ length: MAX_VALUES }, (_, last) =>
@@ -125,6 +129,25 @@ export const usedThemes = async (q: Queries): Promise<string[]> => {
   const { settings } = q.tables.organizations
   const rows = await q.select({ settings }).from(q.tables.organizations)
   return [...new Set(rows.flatMap(row => settingsOf(row).theme ?? []))].sort()
+}
+
+/**
+ * Returns a warning that names organizations whose users cannot sign in: they require passkeys, but browsers
+ * offer none at the URL of the server. The URL has changed since the organizations made the setting.
+ */
+export const lockedOut = async (config: Pick<Config, 'url'>, store: Store): Promise<string | undefined> => {
+  if (offersPasskeys(config)) return undefined
+  const rows = await store.read(async q => {
+    const { settings, slug } = q.tables.organizations
+    return q.select({ settings, slug }).from(q.tables.organizations).orderBy(asc(slug))
+  })
+  const slugs = rows.flatMap(row => {
+    const { passkey_required, console_acr } = settingsOf(row)
+    return passkey_required ? [row.slug] : console_acr === 'phr' ? [`${row.slug} (console)`] : []
+  })
+  return slugs.length === 0
+    ? undefined
+    : `nobody can sign in to ${slugs.slice(0, NAMED).join(', ')}: passkeys are required, and browsers offer none at ${config.url}: set url to an https address with a host name, or end passkey_required and console_acr by the admin API`
 }
 
 /** Adds `search_text`, the column that searches compare. */
