@@ -48,9 +48,12 @@ describe('commands beside a running server', () => {
     expect(shown.status).toBe(200)
     expect(shown.html).toContain('alice')
 
-    for (const args of [['nobody'], ['alice', '--organization', 'nowhere']]) {
+    for (const [args, message] of [
+      [['nobody'], /^gatehouse: the organization "default" has no such user/],
+      [['alice', '--organization', 'nowhere'], /^gatehouse: no /],
+    ] as const) {
       const unknown = await gatehouse(['user', 'link', ...args], env)
-      expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^gatehouse: no /) })
+      expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(message) })
     }
     expect(server.output()).not.toContain(link.stdout.trim())
   })
