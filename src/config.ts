@@ -88,7 +88,7 @@ export const settings = {
   admin_password: secret(text, 'password of the first admin'),
   metrics_token: secret(
     text,
-    'bearer token for /metrics; default: none, which lets only this machine read /metrics, and only if no proxy is trusted and url and host are loopback',
+    'bearer token for /metrics; without one (default) only this machine can read /metrics, and only if no proxy is trusted and url and host are loopback',
   ),
   // ES256 signs in 1/28 of the CPU time of RS256. OpenID Connect requires RS256 only for ID tokens.
   access_token_alg: withDefault(

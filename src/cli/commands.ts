@@ -44,7 +44,7 @@ const onUser = {
   options: [organization],
 } as const
 const seedFile = ['<file>', 'YAML or JSON; - is standard input'] as const
-const prune = ['--prune', 'delete entries that the sections of the file do not name'] as const
+const prune = ['--prune', 'in each section of the file, delete entries that it does not name'] as const
 const development = [
   [
     '--seed <file>',
@@ -56,7 +56,7 @@ const development = [
   ['--host <address>', 'address to listen on; default 127.0.0.1'],
   [
     '--dev-host <host...>',
-    'host name that the server also accepts (other hosts get 421); for an IP address: also listen on it, and open the controls to other machines (containers)',
+    'host name that the server also accepts (other hosts get 421); an IP address is also the address to listen on, and opens the controls to other machines (containers)',
   ],
   ['--tls', 'serve https with a generated certificate'],
   ['--auto-login', 'sign in the user of a login_hint at once, without the sign-in page'],
@@ -139,7 +139,7 @@ export const commands: readonly CommandRow[] = [
     options: [
       [
         '--kind <kind>',
-        'web: has a server; spa: runs in the browser; native: on a device; service: signs no one in',
+        'web: has a server; spa: runs in the browser; native: runs on a device; service: signs no one in',
         undefined,
         { choices: ['web', 'spa', 'native', 'service'], isMandatory: true },
       ],
