@@ -283,7 +283,7 @@ export interface Controls {
   /** Applies a seed. */
   seed(seed: Seed): Promise<void>
   /**
-   * Resets the whole server, or the organization with this slug, to the seed, and fills all rate limits.
+   * Resets the whole server, or the organization with this slug, to the seed, and resets all rate limits.
    * Signing keys stay.
    */
   reset(options?: OfOrganization): Promise<void>
