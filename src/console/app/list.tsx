@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Problem } from './api.ts'
 import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
@@ -80,13 +81,30 @@ export const ListFoot = <T,>({
 }) => {
   const { items, total, hasMore, isLoading, problem, more } = list
   const isEmpty = items.length === 0 && !hasMore
+  const foot = useRef<HTMLParagraphElement>(null)
+  const controls = () =>
+    foot.current?.previousElementSibling?.querySelectorAll<HTMLElement>('a, button, input') ?? []
+  /** Number of controls in the rows when the button was pressed. */
+  const known = useRef(-1)
+  useLayoutEffect(() => {
+    if (hasMore) return
+    // The last page has removed the button, so the first new row gets the focus.
+    if (document.activeElement === document.body) controls()[known.current]?.focus()
+    known.current = -1
+  }, [hasMore])
   return (
-    <p class={isEmpty ? 'unseen' : 'foot'} tabIndex={-1}>
+    <p ref={foot} class={isEmpty ? 'unseen' : 'foot'}>
       <span role={isLive ? undefined : 'status'}>
         {isEmpty ? !isLoading && !problem && words.palette.none : shownOf(items.length, total)}
       </span>
       {hasMore && (
-        <button type="button" onClick={more}>
+        <button
+          type="button"
+          onClick={() => {
+            known.current = controls().length
+            more()
+          }}
+        >
           {words.common.more}
         </button>
       )}

@@ -123,19 +123,15 @@ export const useArrival = (): void => useLayoutEffect(arrive, [visits.value])
 /**
  * Gives the focus to the heading when the element that had it is removed, such as a button whose action has
  * succeeded. Otherwise the body would have the focus, and screen readers would start at the top of the page.
- * After a button for the next page the line around it gets the focus, because the new rows stand above it.
  */
 const keepFocus = (): void => {
   let focused: Element | undefined
-  let foot: HTMLElement | null
   addEventListener('focusin', ({ target }) => {
     focused = target as Element
-    foot = focused.closest<HTMLElement>('.foot')
   })
   new MutationObserver(() => {
     if (!focused || focused.isConnected || document.activeElement !== document.body) return
-    const place = foot?.isConnected ? foot : document.querySelector('h1')
-    place?.focus({ preventScroll: true })
+    document.querySelector('h1')?.focus({ preventScroll: true })
   }).observe(document.body, { childList: true, subtree: true })
 }
 
