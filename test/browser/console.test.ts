@@ -233,7 +233,7 @@ testInChromium(
 
     await open('Organizations')
     await button('Add an organization').click()
-    await page.getByLabel('Name').fill('Acme Inc')
+    await page.getByLabel('Name', { exact: true }).fill('Acme Inc')
     await submit()
     await heading('Acme Inc')
     await page.getByRole('tab', { name: 'Sign-ins' }).click()
