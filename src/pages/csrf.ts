@@ -50,7 +50,7 @@ export const issueCsrf = (
 /**
  * Returns the subject of a token that this server issued to this browser for this purpose. A browser whose
  * cookie does not match the token most likely got a new cookie in another tab. The error page therefore says
- * that the form has expired. It does not say that cookies may be switched off.
+ * that the form has expired (`expired`), and not that cookies may be switched off (`forbidden`).
  *
  * @param again the URL at which the user can start again after `expired`
  * @throws PageError 403 `forbidden` when the cookie or the token is missing, 403 `expired` when the token

@@ -71,7 +71,8 @@ export const isPowerful = (scope: string): boolean =>
   scope === 'admin' || (/^\w+:(create|update|delete|revoke)$/.test(scope) && !scope.startsWith('profile:'))
 
 /**
- * True for a scope that needs no line of its own, because the text of the scope `openid` names the same data.
+ * True for a scope that a list of scopes need not show, because the text of the scope `openid` names the same
+ * data.
  */
 const isCovered = (scope: string, scopes: readonly string[]): boolean =>
   (scope === 'profile' || scope === 'email') && scopes.includes('openid')
