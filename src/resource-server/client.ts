@@ -54,7 +54,7 @@ export type ServiceClient = {
 export type CachedToken = { token: string; expiresAt: number; renewAt: number }
 
 /**
- * The token endpoint issued no token. `code` is the OAuth error of a refusal. It is
+ * The token endpoint issued no token. `code` is the OAuth error that the endpoint returned. It is
  * `token_endpoint_unavailable` when the endpoint could not be reached, or when its answer has neither a token
  * nor an OAuth error.
  */

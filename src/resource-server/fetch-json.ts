@@ -3,8 +3,8 @@ export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promi
 
 /**
  * Returns true in runtimes that cancel the calls of a request when the request ends: Cloudflare Workers, and
- * the edge runtime of Vercel. A promise that is pending at that time never settles. There, a request must
- * await the calls that it starts, and no request may await a promise of another request.
+ * the edge runtime of Vercel. A promise that is pending at that time never settles. In these
+ * runtimes a request must await the calls that it starts, and must not await a promise of another request.
  */
 export const cancelsAtEnd = () => 'WebSocketPair' in globalThis || 'EdgeRuntime' in globalThis
 

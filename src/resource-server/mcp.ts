@@ -16,7 +16,7 @@ import { isHttpUrl } from './options.ts'
 export type ResourceOptions = {
   /** All of these scopes are required of each request. Default: none. */
   scopes?: readonly string[]
-  /** The scopes that clients can request, without `offline_access`. Default: `scopes`. */
+  /** The scopes that clients can request. Leave out `offline_access`. Default: `scopes`. */
   scopesSupported?: readonly string[]
   /** Name of the resource. Clients can show it to users. */
   name?: string
