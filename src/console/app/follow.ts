@@ -47,8 +47,8 @@ const nothing = { items: [], count: 0 }
  * Reads the stream at `path`. Reads nothing while `path` is undefined. A stream that breaks is opened again.
  * A stream that the API refuses with a status from 400 to 428 stays closed. `onStart` reads the list of
  * earlier items. It is called each time the stream has opened, and when more than `KEPT` items have arrived.
- * Each call drops the items in memory, because the list contains all items in order, also those from the time
- * when the stream was closed.
+ * Each call drops the items in memory, because the list contains all items in order, including those from the
+ * time when the stream was closed.
  */
 export const useStream = <T>(path: string | undefined, onStart: () => void): Followed<T> => {
   const [read, setRead] = useState<Pick<Followed<T>, 'items' | 'count'>>(nothing)

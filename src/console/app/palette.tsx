@@ -46,7 +46,7 @@ const nothingIfRefused = (error: unknown): Named[] => {
 
 /**
  * Searches a list. When the search finds nothing and the term may be an id, reads the object with this id.
- * `limit` is the maximum number of results. The person finds further objects with a longer term.
+ * `limit` is the maximum number of results. To find an object beyond it, the person types a longer term.
  */
 const search = async (path: string, prefix: string, term: string, limit: number): Promise<Named[]> => {
   const found = await read<PageOf<Named>>(withQuery(path, { search: term, limit })).then(

@@ -160,8 +160,8 @@ const RequestId = ({ id }: { id: string }) => (
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // The fields get the refusal from a context and are rendered after this part. A layout effect would run too
-  // early.
+  // The fields get the refusal from a context and are rendered after this part. A layout effect would run
+  // before they show the refusal.
   useEffect(() => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]

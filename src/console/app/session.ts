@@ -142,7 +142,7 @@ export class SessionError extends Error {}
 
 /**
  * Redirects to the login page, or handles the redirect back. Resolves when there is a token. A window that
- * only renews the token sends it to the console, closes and throws.
+ * was opened only to renew the token sends the token to the console's window, closes and throws.
  *
  * @throws SessionError when the page cannot sign the person in, and in the window that has sent a renewed
  * token

@@ -123,7 +123,7 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. The parameter `made` tells the reloaded screen to say this.
+    // A reload of this screen loses the secret. With the parameter `made`, the reloaded screen says so.
     go(`/console/clients/+new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
     startVisit()
   })

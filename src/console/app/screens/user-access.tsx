@@ -85,7 +85,7 @@ interface Application {
   last_active_at: string | null
 }
 
-/** Removes the id of the API that the admin API puts before the name of a scope. */
+/** Removes an API's id, which the admin API puts before the names of the API's scopes. */
 const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
 
 /**
