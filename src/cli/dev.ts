@@ -94,7 +94,7 @@ export const startWith = async (
     host: address ?? options.host,
     dev_hosts: options.devHost,
     remote_controls: address !== undefined,
-    url: addressOf('--url', options.url) ?? process.env.GATEHOUSE_URL,
+    url: addressOf('--url', options.url) ?? (process.env.GATEHOUSE_URL || undefined),
     internal_url: addressOf('--internal-url', options.internalUrl),
     public_issuer: options.publicIssuer,
     tls: options.tls,

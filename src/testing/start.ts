@@ -265,7 +265,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
   // only if `public_issuer` is set too.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
-      `The host of the issuer ${config.url} is not this machine, and development mode is only for tests. Set public_issuer (--public-issuer) if only you can reach the server, for example in a container.`,
+      `The host of the issuer ${config.url} (url, --url or GATEHOUSE_URL) is not this machine, and development mode is only for tests. Set public_issuer (--public-issuer) if only you can reach the server, for example in a container.`,
     )
   return config
 }

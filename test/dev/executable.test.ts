@@ -162,6 +162,21 @@ describe('dev 13: the issuer is fixed', () => {
     const { code, stderr } = await gatehouse(['dev', '--port', '0', '--url', 'https://id.example.com'])
     expect([code, stderr]).toEqual([2, expect.stringContaining('--public-issuer')])
   })
+
+  test('GATEHOUSE_URL is the issuer without --url, and an empty one counts as unset', async () => {
+    const issuer = async (GATEHOUSE_URL: string) => {
+      await using server = await startDev([], { env: { GATEHOUSE_URL } })
+      return server.ready.url.replace(server.ready.port, 'PORT')
+    }
+    expect([await issuer(''), await issuer('http://localhost:9000')]).toEqual([
+      'http://localhost:PORT',
+      'http://localhost:9000',
+    ])
+    const { stderr } = await gatehouse(['exec', '--', 'true'], { GATEHOUSE_URL: 'https://id.example.com' })
+    expect(stderr).toContain(
+      'issuer https://id.example.com (url, --url or GATEHOUSE_URL) is not this machine',
+    )
+  })
 })
 
 test('dev 15: --tls serves https with a certificate that can be trusted', async () => {
