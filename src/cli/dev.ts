@@ -1,5 +1,4 @@
-import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
 import { isIP } from '#src/lib/ip.ts'
@@ -10,6 +9,7 @@ import type { ReadSeed } from '#src/seed/read.ts'
 import { readGiven } from '#src/testing/seeded-core.ts'
 import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import type { HeldInput } from './held-input.ts'
+import { prepareReadyFile, writeReadyFile } from './ready-file.ts'
 
 /** Options of `gatehouse dev`. */
 export interface DevOptions {
@@ -41,6 +41,7 @@ export interface DevOptions {
 export const dev = async (given: DevOptions): Promise<void> => {
   const [{ openLog }, { stopSignal }] = await Promise.all([import('./log.ts'), import('./server.ts')])
   const options = given.untilInputEnds ? await withInput(given) : given
+  if (options.readyFile) prepareReadyFile(options.readyFile)
   const { log, flush } = await openLog(logLevelOf(options, process.stdout.isTTY ? 'warn' : 'info'))
   const mcp = options.mcp ? await startMcp(options) : undefined
   const started = await startWith(options, { log, ...(mcp && { seed: mcp.seed }) })
@@ -83,7 +84,6 @@ export const startWith = async (
   more: Omit<StartOptions, 'seed'> & { seed?: ReadSeed } = {},
 ): Promise<Started> => {
   const { config } = loadConfig(process.env, options.config)
-  if (options.readyFile) requireFolder(options.readyFile)
   const address = options.devHost?.find(host => isIP(host) > 0)
   const seed = more.seed ?? (await seedOf(options))
   if (options.client) requireClient(seed, options.client)
@@ -143,16 +143,6 @@ const addressOf = (option: string, text: string | undefined): string | undefined
   return url
 }
 
-const requireFolder = (file: string): void => {
-  try {
-    accessSync(dirname(file), constants.W_OK)
-  } catch (error) {
-    throw new ConfigError(
-      `--ready-file: ${file} cannot be written (${(error as NodeJS.ErrnoException).code}).`,
-    )
-  }
-}
-
 const portOf = (text: string): number => {
   const port = Number(text)
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
@@ -190,7 +180,7 @@ const announce = (started: Started, options: DevOptions, ms: number, mcp_url: st
     ca_file,
     ...(mcp_url !== undefined && { mcp_url }),
   }
-  if (options.readyFile) writeFileSync(options.readyFile, `${JSON.stringify(ready)}\n`, { mode: 0o600 })
+  if (options.readyFile) writeReadyFile(options.readyFile, `${JSON.stringify(ready)}\n`)
   if (!process.stdout.isTTY) console.log(JSON.stringify(ready))
   else console.log(overview(started, ms, mcp_url))
 }

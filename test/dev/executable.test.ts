@@ -102,6 +102,10 @@ describe('dev 4: ready', () => {
     await using server = await startDev(['--ready-file', ready_file])
     expect(JSON.parse(readFileSync(ready_file, 'utf8'))).toEqual(server.ready)
     expect(statSync(ready_file).mode & 0o777).toBe(0o600)
+    // A start that fails leaves no line of an earlier start.
+    const again = ['dev', '--port', String(server.ready.port), '--ready-file', ready_file]
+    expect((await gatehouse(again)).code).toBe(2)
+    expect(existsSync(ready_file)).toBe(false)
     expect((await gatehouse(['healthcheck', '--url', server.ready.url])).code).toBe(0)
     expect((await gatehouse(['healthcheck', '--url', 'http://127.0.0.1:9'])).code).toBe(1)
     const keys: Json = await (await fetch(`${server.ready.url}/.well-known/jwks.json`)).json()
