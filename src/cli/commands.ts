@@ -227,6 +227,7 @@ export const commands: readonly CommandRow[] = [
         '--client <client_id>',
         'client for SERVICE_CLIENT_ID; default: the first confidential client, otherwise the first client',
       ],
+      ['--config <file>', 'settings file (YAML or JSON); environment variables take precedence'],
     ],
     run: async (options, command) => {
       process.exitCode = await (await import('./exec.ts')).exec(command, options)

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { ConfigError } from '#src/config.ts'
@@ -54,12 +55,17 @@ const run = async (
   return child.signalCode ? 128 + (signals[child.signalCode] ?? 0) : (child.exitCode ?? 1)
 }
 
-const noCommand = (name: string | undefined) => new ConfigError(`${name}: there is no such command.`)
+const noCommand = (name = '') =>
+  new ConfigError(
+    name.includes('/') && existsSync(name) ? notExecutable(name) : `${name}: there is no such command.`,
+  )
+
+const notExecutable = (name: string | undefined) => `${name}: this is not an executable program.`
 
 const spawn = (command: string[], env: Record<string, string | undefined>) => {
   try {
     return Bun.spawn(command, { env, stdin: 'inherit', stdout: 'inherit', stderr: 'inherit' })
   } catch {
-    throw noCommand(command[0])
+    throw new ConfigError(notExecutable(command[0]))
   }
 }

@@ -61,6 +61,12 @@ const add = (gatehouse: Command, { name, about, hidden = false, run, ...row }: C
     if (conflicts) option.conflicts(conflicts)
     command.addOption(option)
   }
+  // The command that `exec` runs keeps its own options, such as --version, also without `--` before it. The
+  // options of the program must then stand before `exec`, so `exec` has its own --config.
+  if (name === 'exec') {
+    gatehouse.enablePositionalOptions()
+    command.passThroughOptions()
+  }
   // Commander passes the arguments, the options and the command, in this order.
   if (run)
     command.action((...given) =>

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Json } from '#test/support/app.ts'
@@ -326,6 +326,28 @@ describe('dev 3: gatehouse exec', () => {
       expect.objectContaining({ level: 40, event: 'host' }),
     ])
     expect((await gatehouse(command, { GATEHOUSE_LOG_LEVEL: 'error' })).stderr).toBe('')
+  })
+
+  test('the options of the command are its own, also without --', async () => {
+    const config = await file('settings.yaml', 'log_level: silent\n')
+    const run = async (...args: string[]) => (await gatehouse(args)).stdout
+    expect(await run('exec', '--client', 'dev-web', 'echo', '--version', '--port', '1', '--help')).toBe(
+      '--version --port 1 --help\n',
+    )
+    expect(await run('exec', '--config', config, 'echo', '--config')).toBe('--config\n')
+    expect(await run('--config', config, 'exec', 'echo', '-V')).toBe('-V\n')
+    expect(await run('exec', '--help')).toContain('Usage: gatehouse exec')
+  })
+
+  test('a file that is not a program is refused as such', async () => {
+    const plain = await file('plain.sh', 'no program')
+    for (const name of [plain, folder])
+      expect(await gatehouse(['exec', '--', name])).toMatchObject({
+        code: 2,
+        stderr: `gatehouse: ${name}: this is not an executable program.\n`,
+      })
+    chmodSync(plain, 0o755)
+    expect((await gatehouse(['exec', '--', plain])).stderr).toContain('not an executable program')
   })
 
   test('a refused seed runs nothing', async () => {
