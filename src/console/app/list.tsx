@@ -20,7 +20,7 @@ export const Rows = <T,>(props: {
   const { list, items, placeholders = 3, empty, row } = props
   if (list.problem) return <Failure problem={list.problem} retry={list.reload} />
   if (!items) return <Loading rows={placeholders} />
-  return items.length === 0 ? <>{empty}</> : <ul class="rows">{items.map(row)}</ul>
+  return items.length === 0 ? empty : <ul class="rows">{items.map(row)}</ul>
 }
 
 /** Shows an empty list in one line: its title and a text. */

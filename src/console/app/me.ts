@@ -17,8 +17,7 @@ const WITH_EVENTS = /^webhooks:(?:create|update)$/
 
 /** True when the caller may make the calls that need the permission. */
 export const may = (permission: string): boolean =>
-  me.value !== undefined &&
-  me.value.permissions.includes(permission) &&
+  me.value?.permissions.includes(permission) === true &&
   (me.value.instance || !ON_SERVER.test(permission)) &&
   (!WITH_EVENTS.test(permission) || may('events:read'))
 
