@@ -1,5 +1,5 @@
 import { ConfigError } from '#src/config.ts'
-import { controlsOf } from '#src/testing/controls.ts'
+import { connectGatehouse } from '#src/testing/controls.ts'
 import type { MintOptions } from '#src/testing/types.ts'
 import { developmentServer, isRunning, latestRunning } from './development-server.ts'
 import { loadServerConfig } from './last-start.ts'
@@ -30,10 +30,10 @@ const issue = async (options: TokenOptions): Promise<PrintedToken> => {
   const { data_dir } = config
   const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
   if (options.dataDir === undefined && url && control_token)
-    return controlsOf({ url, control_token }).mint(mintInputOf(options) as MintOptions)
+    return connectGatehouse({ url, control_token }).mint(mintInputOf(options) as MintOptions)
   const file = developmentServer(config, options.dataDir !== undefined)
   if (file && isRunning(file))
-    return controlsOf({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
+    return connectGatehouse({ ...file, url: file.local_url }).mint(mintInputOf(options) as MintOptions)
   // True for a token of the instance in the current folder. A development server on a temporary data
   // directory would refuse this token. If such a server runs, a message says how to get a token for it.
   const isHere = !file && sources.data_dir === 'default' && !config.database_url

@@ -36,8 +36,18 @@ const sender = ({ url, control_token, ca_file }: Server) => {
   }
 }
 
-/** Returns the controls of a running development server, as functions over its HTTP interface. */
-export const controlsOf = (server: Server): Controls => {
+/**
+ * Returns the controls of a development server that runs already. Several test processes can thus share a
+ * server.
+ *
+ * @param server default: the server of `gatehouse exec`, by the variables SERVICE_URL and SERVICE_DEV_TOKEN
+ * @throws Error without a `server` and these variables
+ *
+ * @example
+ * const gatehouse = connectGatehouse() // in a test that `gatehouse exec -- npm test` runs
+ * const { token } = await gatehouse.mint({ user: 'alice' })
+ */
+export const connectGatehouse = (server: Server = serverOfExec()): Controls => {
   const send = sender(server)
   const ask = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
     (await (await send(method, path, body)).json()) as T
@@ -103,6 +113,14 @@ export const controlsOf = (server: Server): Controls => {
         ),
     },
   }
+}
+
+const serverOfExec = (): Server => {
+  const { SERVICE_URL: url, SERVICE_DEV_TOKEN: control_token } = process.env
+  if (url && control_token) return { url, control_token }
+  throw new Error(
+    'SERVICE_URL or SERVICE_DEV_TOKEN is not set: run the tests with gatehouse exec, or pass a server',
+  )
 }
 
 /** Returns the text of a refusal in one line, with each refused field. */

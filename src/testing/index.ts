@@ -1,8 +1,9 @@
 import type { SeedInput } from '#src/seed/schema.ts'
-import { controlsOf } from './controls.ts'
+import { connectGatehouse } from './controls.ts'
 import { type StartOptions, start } from './start.ts'
 import type { Gatehouse, GatehouseOptions } from './types.ts'
 
+export { connectGatehouse } from './controls.ts'
 export type * from './types.ts'
 
 /**
@@ -28,7 +29,7 @@ export const startGatehouse = async ({
     },
   )
   return {
-    ...controlsOf({ url: local_url, control_token, ca_file }),
+    ...connectGatehouse({ url: local_url, control_token, ca_file }),
     url,
     client_id,
     client_secret,

@@ -1,8 +1,9 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { controlsOf } from './controls.ts'
+import { connectGatehouse } from './controls.ts'
 import type { Gatehouse, GatehouseOptions } from './types.ts'
 
+export { connectGatehouse } from './controls.ts'
 export type * from './types.ts'
 
 /** Options of `startGatehouse` when the executable runs as a process of its own. */
@@ -69,7 +70,7 @@ export const startGatehouse = async (options: ProcessOptions = {}): Promise<Gate
   }
   const { local_url, control_token, url, client_id, client_secret, password, ca_file } = ready
   return {
-    ...controlsOf({ url: local_url, control_token, ca_file }),
+    ...connectGatehouse({ url: local_url, control_token, ca_file }),
     url,
     client_id,
     client_secret,

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { controlsOf } from '#src/testing/controls.ts'
+import { connectGatehouse } from '#src/testing/controls.ts'
 import { EXECUTABLE } from './gatehouse.ts'
 import { median } from './load.ts'
 import {
@@ -89,7 +89,7 @@ const useGatehouse =
   (rounds: number) =>
   async ({ directory, port }: ServerProcess) => {
     const { control_token } = JSON.parse(readFileSync(join(directory, 'ready.json'), 'utf8'))
-    const controls = controlsOf({ url: `http://127.0.0.1:${port}`, control_token })
+    const controls = connectGatehouse({ url: `http://127.0.0.1:${port}`, control_token })
     const mint = await times(50 * rounds, () => controls.mint({ user: 'alice' }))
     const resets: number[] = []
     for (let i = 0; i < 10 * rounds; i++) {

@@ -97,6 +97,35 @@ test('the same calls in this process', async () => {
   await checkTls(options => startGatehouse(options))
 })
 
+test.each([
+  ['Node', ['node'], []],
+  ['Node, with https', ['node'], ['--tls']],
+  ['Deno', deno, []],
+  ['Bun', ['bun'], []],
+  ['Bun, with https', ['bun'], ['--tls']],
+])(
+  'test processes share the server of `gatehouse exec` with `connectGatehouse`, under %s',
+  async (_, command, options) => {
+    await Bun.write(
+      `${folder}/worker.js`,
+      `import { connectGatehouse } from '@gatehouse/testing/process'
+      const { mint, users } = connectGatehouse()
+      await users.put({ username: process.argv[2], email: process.argv[2] + '@example.com' })
+      const { claims } = await mint({ user: process.argv[2] })
+      console.log(claims.iss === process.env.SERVICE_URL, (await users.list()).length)`,
+    )
+    const worker = [...command, `${folder}/worker.js`].join(' ')
+    const program = ['exec', ...options, '--', 'sh', '-c', `${worker} one; ${worker} two`]
+    expect(await run([`${root}dist/gatehouse`, ...program])).toBe('true 3\ntrue 4\n')
+  },
+  60_000,
+)
+
+test('`connectGatehouse` names the variables that are missing outside of `gatehouse exec`', async () => {
+  const { connectGatehouse } = await import('#src/testing/index.ts')
+  expect(() => connectGatehouse()).toThrow('SERVICE_URL or SERVICE_DEV_TOKEN is not set')
+})
+
 test('the caller gets the reason why the server does not start', async () => {
   const { startGatehouse } = await import('#src/testing/process.ts')
   const started = startGatehouse({
