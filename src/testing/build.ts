@@ -34,7 +34,8 @@ const built = await Bun.build({
   target: 'bun',
   // Without this definition the bundle contains folder names of the machine that builds it.
   define: { __dirname: '"/"' },
-  minify: true,
+  // Bun shows the code around an error. Without line breaks this is the whole bundle.
+  minify: { syntax: true, identifiers: true },
 })
 if (!built.success) throw new AggregateError(built.logs, 'the server could not be bundled')
 await Bun.write(`${target}/index.d.ts`, await Bun.file(`${target}/process.d.ts`).text())
