@@ -251,6 +251,6 @@ export const requireDatabase = ({ data_dir }: Config): string => {
       )
   }
   throw new StorageError(
-    `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to the directory of the instance, or create an instance with \`gatehouse serve\`.`,
+    `${data_dir}: there is no instance here. Set GATEHOUSE_DATA_DIR to the directory of the instance, or create an instance with \`gatehouse serve\` or \`gatehouse apply\`.`,
   )
 }
