@@ -60,7 +60,7 @@ const development = [
   ],
   ['--tls', 'serve https with a generated certificate'],
   ['--auto-login', 'sign in the user of a login_hint at once, without the sign-in page'],
-  ['--key <file>', 'private JWK that signs tokens'],
+  ['--key <file>', 'private JWK that signs the tokens of its algorithm'],
   ['--data-dir <dir>', 'keep the data in this directory; default: a temporary one'],
 ] as const
 

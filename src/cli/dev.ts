@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { defaultSeed, isDefaultUser } from '#src/dev/default-seed.ts'
@@ -151,9 +152,11 @@ const portOf = (text: string): number => {
 
 const readKey = (file: string): JsonWebKey => {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    const key: JsonWebKey = JSON.parse(readFileSync(file, 'utf8'))
+    createPrivateKey({ key, format: 'jwk' })
+    return key
   } catch {
-    throw new ConfigError(`--key: ${file} is not a readable private JWK.`)
+    throw new ConfigError(`--key: ${file} is not a readable private RSA or EC key (JWK).`)
   }
 }
 

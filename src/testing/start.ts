@@ -45,7 +45,7 @@ export interface StartOptions {
   tls?: boolean | undefined
   /** Signs in the user of a `login_hint` at once, without the sign-in page. */
   auto_login?: boolean | undefined
-  /** Private JWK that signs tokens from the start. */
+  /** Private JWK that signs the tokens of its algorithm from the start. */
   key?: JsonWebKey | undefined
   /**
    * Client of minted tokens and of `exec`; default: the first confidential client, or the first client if

@@ -233,6 +233,12 @@ test('dev 11: --key signs with a key from a file', async () => {
     ...(await crypto.subtle.exportKey('jwk', privateKey)),
     kid: 'from-a-file',
   })
+  const { d: _, ...open } = await crypto.subtle.exportKey('jwk', privateKey)
+  const refused = await gatehouse(['exec', '--key', await file('public.json', open), '--', 'true'])
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringMatching(/^gatehouse: --key: \S+ is not a readable private RSA or EC key \(JWK\)\.\n$/),
+  ])
   await using server = await startDev(['--key', jwk])
   const keys: Json = await (await fetch(`${server.ready.url}/.well-known/jwks.json`)).json()
   expect(keys.keys.map(({ kid }: Json) => kid)).toContain('from-a-file')
