@@ -291,7 +291,7 @@ export interface Controls {
     now(): Promise<Date>
     freeze(): Promise<void>
     set(time: Date | string | number): Promise<void>
-    /** Milliseconds. */
+    /** Milliseconds. Services under test keep their own clock. */
     advance(ms: number): Promise<void>
     reset(): Promise<void>
   }
@@ -300,9 +300,13 @@ export interface Controls {
     /** Publishes the next key, which signs 15 minutes later or when it is activated. */
     publish(alg: SigningAlg): Promise<KeyState[]>
     activate(kid: string): Promise<KeyState[]>
+    /** Removes a key that does not sign from the key set. */
     retire(kid: string): Promise<KeyState[]>
     revoke(kid: string): Promise<KeyState[]>
-    /** Signs with this private JWK from now on. */
+    /**
+     * Signs the tokens of the key's algorithm with this private JWK from now on. Default of access tokens:
+     * ES256; of ID tokens: RS256.
+     */
     pin(jwk: JsonWebKey): Promise<KeyState[]>
   }
   faults: {
