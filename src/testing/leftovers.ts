@@ -46,9 +46,9 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that no process has locked for at least a minute. A server that starts
- * creates its directory, the lock file and the lock one after the other, and looking at the lock takes it for
- * a moment, so a directory younger than a minute stays. A symbolic link is never a leftover.
+ * True for a directory of this user that is older than a minute and that no process has locked. A younger
+ * directory may belong to a server that has not yet taken the lock, and this check takes the lock for a
+ * moment. A symbolic link is never a leftover.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)
