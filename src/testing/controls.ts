@@ -28,8 +28,8 @@ const sender = ({ url, control_token, ca_file }: Server) => {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
-    }).catch(({ message }) => {
-      throw new Error(`${method} ${url}/dev/${path}: ${message}`)
+    }).catch(({ message, code }) => {
+      throw new Error(`${method} ${url}/dev/${path}: ${message || code}`)
     })
     if (answer.ok) return answer
     throw new Error(`${method} /dev/${path}: ${answer.status} ${describe(await answer.text())}`)

@@ -126,6 +126,21 @@ test('`connectGatehouse` names the variables that are missing outside of `gateho
   expect(() => connectGatehouse()).toThrow('SERVICE_URL or SERVICE_DEV_TOKEN is not set')
 })
 
+test('a control that reaches no server names its URL and the reason', async () => {
+  await Bun.write(
+    `${folder}/lost.js`,
+    `import dns from 'node:dns'
+    import { connectGatehouse } from '@gatehouse/testing/process'
+    // With two addresses of localhost, as most machines have, Node's error has no message.
+    dns.lookup = (_name, _options, found) =>
+      found(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
+    await connectGatehouse({ url: 'http://localhost:1', control_token: 'x' }).mint().catch(error => console.log(error.message))`,
+  )
+  expect(await run(['node', `${folder}/lost.js`])).toMatch(
+    /^POST http:\/\/localhost:1\/dev\/mint: .*ECONNREFUSED/,
+  )
+})
+
 test('the caller gets the reason why the server does not start', async () => {
   const { startGatehouse } = await import('#src/testing/process.ts')
   const started = startGatehouse({
