@@ -72,9 +72,6 @@ export const ensureKey = async (base: Core, alg: SigningAlg): Promise<void> => {
   })
 }
 
-const retire = (tx: Transaction, alg: SigningAlg, retired_at: number): Promise<void> =>
-  retireKeys(tx, alg, { retired_at, expires_at: retired_at + MAX_TOKEN_LIFETIME })
-
 /**
  * Publishes `key` as the next key of its algorithm. Returns false when the algorithm has no key, and while
  * another key is published but does not sign yet. Two simultaneous calls therefore add only one key.
@@ -84,7 +81,7 @@ export const publishNext = async ({ clock }: Core, tx: Transaction, key: KeyRow)
   const active_at = clock.now() + LEAD
   const latest = (await keysOf(tx, alg)).at(-1)
   if (!latest || latest.active_at > clock.now()) return false
-  await retire(tx, alg, active_at)
+  await retireKeys(tx, alg, { retired_at: active_at, expires_at: active_at + MAX_TOKEN_LIFETIME })
   await insertKey(tx, { ...key, active_at })
   return true
 }
@@ -165,7 +162,8 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
 /**
  * Rotates keys that have signed for `oldest` ms or longer, and removes keys that are no longer kept to verify
  * an `id_token_hint`. A key that was published while the clock was ahead becomes the next key. Otherwise no
- * key would follow until its `active_at`.
+ * key would follow until its `active_at`. The clock may also be behind now. Therefore no key is retired, and
+ * the order of the keys stays: the key before must have begun to sign.
  */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
@@ -173,8 +171,8 @@ export const rotateDueKeys = async (context: Core, oldest: number): Promise<void
     if (active_at <= now - oldest) await rotateKey(context, alg)
     if (active_at > now + LEAD + CLOCK_SKEW)
       await context.store.write(async tx => {
-        await retire(tx, alg, now + LEAD)
-        await reinstateKey(tx, id, now + LEAD)
+        const before = (await keysOf(tx, alg)).at(-2)
+        if (!before || before.active_at <= now) await reinstateKey(tx, id, now + LEAD)
       })
   }
   const end = now - KEPT_FOR_HINTS

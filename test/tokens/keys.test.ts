@@ -37,6 +37,10 @@ const kids = async (keys: SigningKeys, alg: SigningAlg = 'ES256'): Promise<(stri
 const signer = async (keys: SigningKeys, alg: SigningAlg = 'ES256'): Promise<string | undefined> =>
   decodeProtectedHeader(await keys.sign(claims, alg, 'JWT')).kid
 const rows = ({ store }: Base): Promise<KeyRow[]> => store.read(listKeys)
+const stored = async (base: Base): Promise<unknown[][]> =>
+  (await rows(base))
+    .filter(({ alg }) => alg === 'ES256')
+    .map(({ id, active_at, retired_at, expires_at }) => [id, active_at, retired_at, expires_at])
 const changes = ({ store }: Base) =>
   store.read(async q => {
     const events = await q.select().from(q.tables.events)
@@ -256,10 +260,9 @@ describe('rotation', () => {
     const signed = await keys.sign(claims, 'ES256', 'JWT')
     await rotateDueKeys(base, 90 * DAY)
     const active_at = START + 15 * MINUTE
-    const expires_at = active_at + DAY + 10 * MINUTE
-    const stored = (await rows(base)).filter(({ alg }) => alg === 'ES256')
-    expect(stored.map((key): unknown[] => [key.id, key.active_at, key.retired_at, key.expires_at])).toEqual([
-      [old, START, active_at, expires_at],
+    const retired_at = active_at + 365 * DAY
+    expect(await stored(base)).toEqual([
+      [old, START, retired_at, retired_at + DAY + 10 * MINUTE],
       [next, active_at, null, null],
     ])
     expect(await signer(keys)).toBe(old)
@@ -268,7 +271,48 @@ describe('rotation', () => {
     expect(await keys.open(signed)).toBeDefined()
     base.advance(90 * DAY)
     await rotateDueKeys(base, 90 * DAY)
-    expect(await kids(keys)).toEqual([expect.stringMatching(/^key_/), next])
+    const ends = [active_at + 90 * DAY + 15 * MINUTE, active_at + 91 * DAY + 25 * MINUTE]
+    expect(await stored(base)).toEqual([
+      [old, START, ...ends],
+      [next, active_at, ...ends],
+      [expect.stringMatching(/^key_/), ends[0], null, null],
+    ])
+    expect(await changes(base)).toEqual([])
+  })
+
+  test('R-07 a first key that was made while the clock was ahead is rotated after its 90 days', async () => {
+    const base = await keyBase()
+    base.advance(365 * DAY)
+    const keys = await openKeys(base)
+    await keys.ready()
+    base.advance(-365 * DAY)
+    await rotateDueKeys(base, 90 * DAY)
+    base.advance(90 * DAY + 15 * MINUTE)
+    await rotateDueKeys(base, 90 * DAY)
+    expect(await kids(keys)).toHaveLength(2)
+  })
+
+  test.each([2, 91, 200, 7305])('R-07 a clock that is %d days behind withdraws no key', async days => {
+    const { base, keys } = await open()
+    for (let round = 0; round < 3; round++) {
+      base.advance(90 * DAY)
+      await rotateDueKeys(base, 90 * DAY)
+    }
+    const before = await keys.sign(claims, 'ES256', 'JWT')
+    base.advance(HOUR)
+    const after = await keys.sign(claims, 'ES256', 'JWT')
+    const ends = async () => (await rows(base)).map(key => [key.id, key.retired_at, key.expires_at])
+    const kept = [await signer(keys), await ends()]
+    base.advance(-days * DAY)
+    for (let minute = 0; minute < 20; minute++) {
+      await rotateDueKeys(base, 90 * DAY)
+      base.advance(MINUTE)
+    }
+    base.advance(days * DAY)
+    expect([await signer(keys), await ends()]).toEqual(kept)
+    expect(await keys.open(before)).toBeDefined()
+    await rotateDueKeys(base, 90 * DAY)
+    expect(await keys.open(after)).toBeDefined()
     expect(await changes(base)).toEqual([])
   })
 
