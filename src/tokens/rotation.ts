@@ -28,8 +28,8 @@ const LEAD = 15 * MINUTE
 export const MAX_TOKEN_LIFETIME = DAY + 10 * MINUTE
 /**
  * Milliseconds for which a key is kept after it has left the key set, to verify ID tokens that applications
- * send as `id_token_hint`. It is the maximum lifetime of a refresh token, because a refresh gives no new ID
- * token.
+ * send as `id_token_hint`. It is the maximum lifetime of a refresh token, because most clients get no new ID
+ * token on a refresh.
  */
 const KEPT_FOR_HINTS = 365 * DAY
 
