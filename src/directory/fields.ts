@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isLine, isPlain } from '#src/lib/text.ts'
+import { isLine, iso, isPlain } from '#src/lib/text.ts'
 
 /** A single line of text in any script, without leading or trailing spaces. The text is stored unchanged. */
 export const line = (max: number, min = 0) => {
@@ -81,7 +81,16 @@ export const readOnly = <T extends z.ZodType>(schema: T) =>
     description: 'May be sent back unchanged; any other value is refused.',
   })
 
-export const readOnlyTimes = { created_at: readOnly(z.string()), updated_at: readOnly(z.string()) }
+/**
+ * A time in a PUT, in the form of the answers. Libraries write the same time with another offset or number of
+ * digits, such as `2026-01-31T09:00:00+01:00`.
+ */
+export const sameTime = z
+  .string()
+  .transform(text => (Number.isNaN(Date.parse(text)) ? text : iso(Date.parse(text))))
+  .meta({ format: 'date-time' })
+
+export const readOnlyTimes = { created_at: readOnly(sameTime), updated_at: readOnly(sameTime) }
 export const readOnlyStored = {
   id: readOnly(z.string()),
   organization_id: readOnly(z.string()),

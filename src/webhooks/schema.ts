@@ -10,6 +10,7 @@ import {
   owner,
   readOnly,
   readOnlyStored,
+  sameTime,
   set,
   stored,
   time,
@@ -113,9 +114,9 @@ export const UpdateWebhook = z
     signature: readOnly(z.string()),
     public_key: readOnly(state.public_key),
     disabled_reason: readOnly(state.disabled_reason),
-    failing_since: readOnly(state.failing_since),
+    failing_since: readOnly(sameTime.nullable()),
     failure: readOnly(state.failure),
-    next_attempt_at: readOnly(state.next_attempt_at),
+    next_attempt_at: readOnly(sameTime.nullable()),
   })
   .meta({
     id: 'UpdateWebhook',

@@ -6,6 +6,7 @@ import {
   owner,
   readOnly,
   readOnlyStored,
+  sameTime,
   set,
   stored,
   switched,
@@ -109,7 +110,7 @@ export const UpdateUser = z
   .strictObject({
     ...z.object(writable).partial().shape,
     ...readOnlyStored,
-    last_login: readOnly(z.string().nullable()),
+    last_login: readOnly(sameTime.nullable()),
     picture: readOnly(z.string()),
     password: z
       .never('Use reset-password to set a password.')
