@@ -82,6 +82,16 @@ export const readOnly = <T extends z.ZodType>(schema: T) =>
   })
 
 /**
+ * A read-only field in a PUT whose value changes without a change of the object, such as a count. If the
+ * caller proves with `If-Match` that it read the object, the guard removes the field from the body.
+ */
+export const maintained = <T extends z.ZodType>(schema: T) =>
+  readOnly(schema).meta({
+    'x-maintained': true,
+    description: 'May be sent back. With `If-Match` it is ignored; else a value that differs is refused.',
+  })
+
+/**
  * A time in a PUT, in the form of the answers. Libraries write the same time with another offset or number of
  * digits, such as `2026-01-31T09:00:00+01:00`.
  */
@@ -90,7 +100,7 @@ export const sameTime = z
   .transform(text => (Number.isNaN(Date.parse(text)) ? text : iso(Date.parse(text))))
   .meta({ format: 'date-time' })
 
-export const readOnlyTimes = { created_at: readOnly(sameTime), updated_at: readOnly(sameTime) }
+export const readOnlyTimes = { created_at: readOnly(sameTime), updated_at: maintained(sameTime) }
 export const readOnlyStored = {
   id: readOnly(z.string()),
   organization_id: readOnly(z.string()),

@@ -36,10 +36,7 @@ export interface AdminRoute {
    * a webhook. A thief who finds an open browser thus cannot use these routes.
    */
   fresh?: boolean
-  /**
-   * The answer is a stream of server-sent events whose data has the schema `answer`. `handle` returns the
-   * complete `Response`.
-   */
+  /** The answer is a stream of server-sent events with data of `answer`. `handle` returns a `Response`. */
   stream?: boolean
   /**
    * Only callers of the default organization may use the route, because it concerns the whole instance. Other
@@ -89,6 +86,8 @@ export interface TaggedObject {
    * https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
    */
   tag(answer: unknown): string
+  /** Removes the read-only values that differ when only the server has changed the object. */
+  dropMaintained(body: unknown): void
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
    *
@@ -151,6 +150,7 @@ export const serveRoute =
         if (if_match !== null) await object?.requireMatch(q, input as RouteInput, if_match)
       }
       const body = route.body ? await readJson(request) : undefined
+      if (if_match !== null) object?.dropMaintained(body)
       const problems: Detail[] = []
       const input = {
         caller,

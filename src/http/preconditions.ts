@@ -3,9 +3,11 @@ import { z } from 'zod'
 import { AppError } from '#src/lib/app-error.ts'
 import type { AdminRoute, TaggedObject } from './guard.ts'
 
-const fieldsOf = (body: z.ZodType): string[] =>
+const fieldsOf = (body: z.ZodType, fits: (meta: z.GlobalMeta) => boolean): string[] =>
   body instanceof z.ZodObject
-    ? Object.entries<z.ZodType>(body.shape).flatMap(([name, field]) => (field.meta()?.readOnly ? [] : [name]))
+    ? Object.entries<z.ZodType>(body.shape).flatMap(([name, field]) =>
+        fits(field.meta() ?? {}) ? [name] : [],
+      )
     : []
 
 /**
@@ -31,13 +33,17 @@ export const taggedObject = (
   const [get, body] = [at('GET'), at('PUT')?.body]
   const read = get?.read
   if (!read || !body || method === 'POST') return undefined
-  const fields = fieldsOf(body)
+  const fields = fieldsOf(body, ({ readOnly }) => !readOnly)
+  const maintained = fieldsOf(body, meta => Boolean(meta['x-maintained']))
   const tag = (answer: unknown): string => {
     const values = fields.map(name => Reflect.get(Object(answer), name))
     return `"${hash('sha256', JSON.stringify(values), 'base64url')}"`
   }
   return {
     tag,
+    dropMaintained: body => {
+      for (const name of maintained) Reflect.deleteProperty(Object(body), name)
+    },
     requireMatch: async (q, input, if_match) => {
       const current = await read(q, input)
       const etag = tag(current)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count, line, lines, owner, readOnly, readOnlyStored, set, stored } from '#src/directory/fields.ts'
+import { count, line, lines, maintained, owner, readOnlyStored, set, stored } from '#src/directory/fields.ts'
 import { example } from '#src/http/example.ts'
 import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { iso } from '#src/lib/text.ts'
@@ -32,7 +32,7 @@ export const UpdateGroup = z
   .strictObject({
     ...z.object(writable).partial().shape,
     ...readOnlyStored,
-    member_count: readOnly(count),
+    member_count: maintained(count),
   })
   .meta({
     id: 'UpdateGroup',

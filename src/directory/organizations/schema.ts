@@ -5,6 +5,7 @@ import {
   integer,
   line,
   lines,
+  maintained,
   oneOf,
   readOnly,
   readOnlyTimes,
@@ -56,7 +57,6 @@ const loginDomain = domain.overwrite(text => canonicalDomain(text) ?? text)
 
 const THEME =
   'default, graphite, evergreen, ember, or NAME for themes/NAME.css in the data directory (NAME has 1 to 64 lower-case letters, digits and hyphens). A theme that does not exist looks like default.'
-const theme = z.string(THEME).regex(THEME_NAME, THEME)
 
 export const PICTURE = `A PNG, SVG, WebP or JPEG picture of at most ${PICTURE_LIMIT / 1024} KiB, ${PIXEL_LIMIT} pixels wide and high, as a data URI, such as data:image/png;base64,iVBOR…; the server fetches no pictures.`
 
@@ -143,7 +143,7 @@ const PasswordPolicy = z
 export const Settings = z
   .strictObject(
     {
-      theme: nullable(theme).describe(THEME),
+      theme: nullable(z.string(THEME).regex(THEME_NAME, THEME)).describe(THEME),
       session_ttl: nullable(session_ttl).describe(
         'Lifetime of a login (default: a day), and maximum lifetime of a session (default: no limit).',
       ),
@@ -251,7 +251,7 @@ export const UpdateOrganization = z
     ...z.object(writable).partial().shape,
     ...readOnlyTimes,
     id: readOnly(z.string()),
-    user_count: readOnly(count),
+    user_count: maintained(count),
   })
   .meta({
     id: 'UpdateOrganization',

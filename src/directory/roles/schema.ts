@@ -4,6 +4,7 @@ import {
   flag,
   line,
   lines,
+  maintained,
   oneOf,
   owner,
   readOnly,
@@ -54,7 +55,7 @@ export const UpdateRole = z
     ...readOnlyStored,
     name: readOnly(z.string()),
     built_in: readOnly(flag),
-    user_count: readOnly(count),
+    user_count: maintained(count),
   })
   .meta({
     id: 'UpdateRole',

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import {
   flag,
   line,
+  maintained,
   oneOf,
   owner,
-  readOnly,
   readOnlyStored,
   sameTime,
   set,
@@ -110,8 +110,8 @@ export const UpdateUser = z
   .strictObject({
     ...z.object(writable).partial().shape,
     ...readOnlyStored,
-    last_login: readOnly(sameTime.nullable()),
-    picture: readOnly(z.string()),
+    last_login: maintained(sameTime.nullable()),
+    picture: maintained(z.string()),
     password: z
       .never('Use reset-password to set a password.')
       .optional()
