@@ -156,6 +156,8 @@ export const followEvents = async (context: Core, caller: Caller, query: FollowE
   let out: ReadableStreamDefaultController<Uint8Array> | undefined
   let [judged, sent] = [performance.now(), performance.now()]
   const send = (text: string): void => {
+    // The stream may have ended while `look` waited, or at an earlier message. A closed stream throws.
+    if (!tails.open.has(tail)) return
     sent = performance.now()
     out?.enqueue(utf8.encode(text))
     if ((out?.desiredSize ?? 0) < -WAITING) tail.end()

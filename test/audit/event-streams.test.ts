@@ -306,6 +306,38 @@ describe('EVT-23 streams are bounded', () => {
     await until(() => app.context.tails.open.size === 0)
   })
 
+  test('and the end of a slow stream leaves the others open', async () => {
+    expect((await open()).status).toBe(200)
+    const { next } = readerOf(await open())
+    const metadata = { text: 'x'.repeat(4000) }
+    await store.write(async tx => {
+      for (let n = 0; n < 80; n++)
+        await record(app.context, tx, { ...update, target_id: `usr_${n}`, metadata })
+    })
+    for (let n = 0; n < 80; n++) expect((await next())?.data.target_id).toBe(`usr_${n}`)
+    await until(() => app.context.tails.open.size === 1)
+    await say(store, 'usr_later')
+    expect((await next())?.data.target_id).toBe('usr_later')
+  })
+
+  test('and a stream that is closed during the check of its caller leaves the others open', async () => {
+    const { body } = await open()
+    const { next } = readerOf(await open())
+    const [tail] = app.context.tails.open
+    const look = tail?.look
+    if (!tail || !look) throw new Error('no stream is open')
+    tail.look = async told => {
+      const looked = look(told)
+      if (told.length > 0) await body?.cancel()
+      await looked
+    }
+    for (const target_id of ['usr_first', 'usr_second']) {
+      await say(store, target_id)
+      expect((await next())?.data.target_id).toBe(target_id)
+    }
+    expect(app.context.tails.open.size).toBe(1)
+  })
+
   test('a HEAD request opens none', async () => {
     expect((await open('', token, 'HEAD')).status).toBe(200)
     await until(() => app.context.tails.open.size === 0)
