@@ -249,9 +249,8 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // An invitation that was not mailed does not verify the address. Until a first login is recorded, this
-    // address alone, without the password, would be enough to link an account at a provider. The login is
-    // therefore recorded now, even if a second factor is still missing.
+    // This link does not verify the address. Before a first login, an account at a provider could be linked
+    // by the address alone (`mayLinkByAddress`). The login is thus stored now, even before a second factor.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
     // If the server supports passkeys, this page has offered one, so the next login does not offer it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
@@ -280,7 +279,8 @@ const accept = async (
   if (waits) return render('registration-waiting', common, { locale: call.locale })
   const browser = browserSessionOf(context, call)
   const stored = await flowAfter(context, browser, opened)
-  if (!passkey) return proceedAs(context, browser, stored, { user: { id: user_id }, ...PASSWORD })
+  const first = { user: { id: user_id }, is_first: true } as const
+  if (!passkey) return proceedAs(context, browser, stored, { ...first, ...PASSWORD })
   const saved = {
     ...common,
     user: values,
@@ -292,7 +292,7 @@ const accept = async (
     request: stored.handle,
   }
   return proceedAs(context, browser, stored, {
-    user: { id: user_id },
+    ...first,
     acr: 'phr',
     amr: [passkey.synced ? 'swk' : 'hwk', 'mfa'],
     show: async () => render('recovery-codes', saved, { locale: call.locale }),

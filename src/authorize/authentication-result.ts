@@ -66,6 +66,11 @@ interface AuthenticationResult extends AuthenticationMethod {
   until?: number | undefined
   /** The user signed in with a recovery code because the passkey was lost, and has to add a new passkey. */
   recovers?: boolean
+  /**
+   * The user was created, or got a first credential, in this HTTP request. The login is the user's first one,
+   * even if `last_login` is set.
+   */
+  is_first?: true | undefined
   /** Returns the page to show in place of the next step, after the login has begun. */
   show?: () => Promise<Response>
 }
@@ -121,8 +126,9 @@ const completeAuthentication = async (
     auth_time,
     signed_in_at,
     until,
+    is_first,
   }: AuthenticationMethod &
-    Pick<AuthenticationResult, 'account' | 'auth_time' | 'signed_in_at' | 'until'> & {
+    Pick<AuthenticationResult, 'account' | 'auth_time' | 'signed_in_at' | 'until' | 'is_first'> & {
       action?: PostLoginAction | undefined
     },
 ): Promise<Outcome> => {
@@ -145,6 +151,7 @@ const completeAuthentication = async (
       ...(account && { account: { provider_id: account.provider_id, subject: account.subject, origin } }),
       ...(until !== undefined && { until }),
       ...(auth_time !== undefined && { auth_time }),
+      ...(is_first && { is_first }),
     }
     const proof = { user_id, acr, amr, password_changed_at, at: context.clock.now(), ...waiting }
     if (flow.pending.proof?.user_id !== user_id) await recordFirstFactor(context, tx, flow, user, amr, call)
@@ -154,7 +161,7 @@ const completeAuthentication = async (
   if (action) await runAction(context, tx, user, action, call)
   const means = { acr, amr, auth_time, signed_in_at, until }
   const login = await signIn(context, tx, { user, organization, ...means, client_info: call, login_hash })
-  const cookies = await recognizeDevice(context, tx, user, call)
+  const cookies = await recognizeDevice(context, tx, is_first ? { ...user, last_login: null } : user, call)
   return {
     kind: 'accepted',
     chosen: { login_id: login.login_id, selected: false, proof: null, recovered_by },
@@ -215,7 +222,7 @@ export const completeWithFactor = async (
   if (!isLogin(subject) || flow.pending.recovered_by === subject.user_id) {
     const { proof, request_hash } = flow.pending
     const action = proof ? openAction(context, request_hash, proof) : undefined
-    const { account, auth_time } = proof ?? {}
+    const { account, auth_time, is_first } = proof ?? {}
     const until = subject.expires_at
     return completeAuthentication(context, tx, browser, flow, subject.user_id, {
       acr,
@@ -224,6 +231,7 @@ export const completeWithFactor = async (
       account,
       auth_time,
       until,
+      is_first,
     })
   }
   if (!browser.login_hash) throw new PageError('expired', 400)

@@ -692,6 +692,8 @@ export const tables = (kit: Kit) => {
           account?: { provider_id: IdentityProviderId; subject: string; origin?: string | undefined }
           /** Time at which the login ends at the latest, if the provider limits the login. */
           until?: number
+          /** The user got a first credential in the request that proved the first factor. */
+          is_first?: true
         } | null>(),
         /**
          * Input for deriving passkey challenges and new TOTP secrets. The number is incremented when a factor

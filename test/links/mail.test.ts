@@ -2,9 +2,10 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { formOf, openBrowser } from '#test/support/browser.ts'
-import { enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { create } from '#test/support/callers.ts'
+import { enrolTotp, linkWith, openEnrolment, sendForm } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -181,6 +182,24 @@ describe('notices', () => {
     expect(await post()).toHaveLength(1)
     expect(mail.mails.at(-1)?.text).not.toMatch(/Browser:|From:|Application:/)
   })
+
+  test.each<Json>([{}, { settings: { mfa_required: true } }])(
+    'are not sent for the first login, by an invitation: %j',
+    async more => {
+      const { id } = await addOrganization(app, `org${++users}`, more)
+      const invitation = { delivery: 'link', organization_id: id, max_uses: 2 }
+      const { invitation_url } = await create(app, '/invitations', invitation)
+      const email = `user${++users}@example.com`
+      const who = { first_name: 'Bob', last_name: 'Roe', username: 'bob', email }
+      const browser = elsewhere()
+      const page = await browser.submit(await browser.get(invitation_url), who)
+      const given = { password: PASSWORD, password_repeat: PASSWORD }
+      const next = await browser.follow(await sendForm(browser, page, 'password', given))
+      if (more.settings) await enrolTotp(app, browser, next)
+      expect((await browser.get('/account')).heading).toBe('Your account')
+      expect((await post()).filter(([, subject]) => subject?.startsWith('New sign-in'))).toEqual([])
+    },
+  )
 
   test('are not sent before the second factor', async () => {
     const user = await newUser()
