@@ -81,7 +81,7 @@ const flowAt = ({ client, request }: Flow, organization: Organization): Flow => 
   apis: [],
   client,
   organization,
-  request: { ...request, choose: false, organization_id: organization.id },
+  request: { ...request, choose: false, code_for: undefined, organization_id: organization.id },
   pending: undefined,
   approved: false,
 })

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { captureMail } from '#src/mail/captured.ts'
 import type { Json, TestApp } from '#test/support/app.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { linkWith } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -16,8 +18,8 @@ let app: TestApp
 let acme: Json
 let amy: Json
 
-beforeEach(async () => {
-  app = await startApp()
+const start = async (options: Parameters<typeof startApp>[1] = {}) => {
+  app = await startApp({}, options)
   acme = await addOrganization(app, 'acme', {
     display_name: 'Acme Ltd',
     settings: { login_domains: ['acme.example', 'bücher.example'] },
@@ -28,7 +30,9 @@ beforeEach(async () => {
   await addClient(app, 'web')
   await addClient(app, 'cross', { capabilities: ['cross_organization'] })
   await app.events()
-})
+}
+
+beforeEach(() => start())
 
 const loginRows = () => app.context.store.read(async q => q.select().from(q.tables.logins))
 const hashBudget = () =>
@@ -77,6 +81,23 @@ describe('an address of another organization’s login domain', () => {
     expect([page.heading, page.html.includes('Acme Ltd')]).toEqual(['Sign in', true])
     const { code } = answerOf(await browser.submit(page, { password: PASSWORD }, '/oauth/login'))
     expect(await codeRow(app, code)).toMatchObject({ user_id: amy.id, organization_id: acme.id })
+  })
+
+  test('PAG-66 a code that was requested before is not asked for there', async () => {
+    await start({ mail: captureMail() })
+    for (const slug of ['default', 'acme'])
+      await app.admin('PUT', `/organizations/${slug}`, {
+        settings: { email_code: 'all', login_domains: slug === 'acme' ? ['acme.example'] : [] },
+      })
+    const browser = openBrowser(app)
+    const form = await browser.get(linkWith(await browser.get('/account'), '/oauth/email-code'))
+    const asked = await browser.follow(await browser.submit(form, { username: 'ada' }, '/oauth/email-code'))
+    expect(asked.heading).toBe('Check your email')
+    const again = await browser.get(linkWith(asked, 'again=1'))
+    const moved = await browser.submit(again, { username: 'amy@acme.example' }, '/oauth/email-code')
+    const page = await browser.get(linkWith(await browser.follow(moved), '/oauth/email-code'))
+    expect([page.heading, page.html.includes('Acme Ltd')]).toEqual([form.heading, true])
+    expect(formOf(page, '/oauth/email-code').fields.username).toBe('amy@acme.example')
   })
 
   test('PAG-66 a wrong password counts in that organization only', async () => {
