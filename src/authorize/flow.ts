@@ -98,13 +98,16 @@ export const apisOf = ({ store }: Context, client: Client, resources: readonly s
     }),
   )
 
-/** Returns the APIs of a request, or undefined when the client may no longer make the request. */
+/** Returns the APIs of a request. Returns undefined when the client may no longer make the request. */
 const apisToAsk = async (
   context: Context,
   client: Client,
   { scopes, organization_id, resources = [] }: FlowRequest,
 ): Promise<Api[] | undefined> => {
-  const apis = await apisOf(context, client, resources).catch(() => undefined)
+  const apis = await apisOf(context, client, resources).catch(error => {
+    if (error instanceof OAuthError) return undefined
+    throw error
+  })
   const mayAsk =
     apis?.every(api => api.organization_id === organization_id) &&
     client.grant_types.includes('authorization_code') &&

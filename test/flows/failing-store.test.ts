@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { retryLater } from '#src/lib/app-error.ts'
 import { type Json, startApp } from '#test/support/app.ts'
-import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
 import { addClient, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
 import { addCode, bearer, get, grantTokens, post, redeem, refresh } from '#test/support/tokens.ts'
 
@@ -98,6 +99,29 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
     })
     expect(await stored()).toEqual(before)
   })
+})
+
+test('R-05 a login that names an API is not called expired while the store cannot read', async () => {
+  const resource = 'https://api.example.com'
+  await create(app, '/apis', {
+    name: 'API',
+    identifier: resource,
+    clients: [{ client_id: 'shop', scopes: [] }],
+  })
+  const page = await stranger.get(authorizeUrl('shop', { resource }))
+  const again = `/oauth/login?request=${formOf(page, '/oauth/login').fields.request}`
+  // The change of the API empties the cache, so the next request has to read the API again.
+  await create(app, '/apis', { name: 'Other', identifier: 'https://other.example.com' })
+  const { read } = app.context.store
+  let reads = 0
+  const busy = () => Promise.reject(retryLater('temporarily_unavailable', 'The store cannot read.', 1000))
+  Object.assign(app.context.store, {
+    read: (body: Parameters<typeof read>[0]) => (reads++ ? busy() : read(body)),
+  })
+  const answer = await stranger.get(again)
+  Object.assign(app.context.store, { read })
+  expect(answer.status).toBe(503)
+  expect((await stranger.get(again)).heading).toBe(page.heading)
 })
 
 test('R-05 once it can write again, the same code, token and form work', async () => {
