@@ -30,13 +30,16 @@ export interface IndexPart {
   upTo?: number | undefined
 }
 
+const lengthOf = (word: string): number => [...word].length
+
 /**
- * Returns the words of a term, folded for the comparison. Each word occurs once. The longest word comes
- * first.
+ * Returns the words of a term, folded for the comparison. Each word occurs once. The word with the most
+ * characters comes first. Characters are counted as in the search index: one that JavaScript stores in two
+ * code units, such as an emoji, counts once.
  */
 const wordsOf = (term: string): string[] => {
   const words = fold(term).split(/\s+/).filter(Boolean)
-  return [...new Set(words)].sort((one, other) => other.length - one.length)
+  return [...new Set(words)].sort((one, other) => lengthOf(other) - lengthOf(one))
 }
 
 /**
@@ -70,7 +73,7 @@ export const searchText = (user: Searchable): string => {
   return `${organizationCode(user.organization_id)}${fields.join('')}\x05\x05`
 }
 
-const isIndexedWord = (word: string): boolean => [...word].length >= 3
+const isIndexedWord = (word: string): boolean => lengthOf(word) >= 3
 
 /**
  * True for a term with a word of at least three characters. A trigram index finds only such words. Each row

@@ -276,6 +276,8 @@ const filters: UserFilter[] = [
   { search: 'zoe abbott', role: 'staff' },
   { search: 'example z' },
   { search: 'zoe ~' },
+  // Two characters in four code units: a short word that seems longer than an indexed one.
+  { search: 'zoe 😀😀' },
   { search: 'zz ab' },
 ]
 const scopes = [undefined, HUGE, MIDDLE, small(51)]
