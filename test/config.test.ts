@@ -121,6 +121,8 @@ test.each([
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost/%zz' }, 'percent-encoded parts'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://me:5%zz@localhost/house' }, 'percent-encoded parts'],
   [{ GATEHOUSE_MAIL_FROM: 'nobody' }, 'an address such as id@example.com'],
+  [{ GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: 'http://:key@collector:4318' }, 'without credentials or query'],
+  [{ GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/?' }, 'without credentials or query'],
   [{ GATEHOUSE_EVENT_RETENTION: '90' }, 'a whole number followed by m, h, d or w'],
   [{ GATEHOUSE_COLOUR: 'red' }, 'GATEHOUSE_COLOUR: no such setting (environment)'],
 ])('a wrong setting is refused in one line with the allowed values: %o', (env, expected) => {

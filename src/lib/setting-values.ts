@@ -89,8 +89,8 @@ export const baseUrl = value(given => {
 /** Parses an http or https URL without credentials, query or fragment. Removes trailing slashes. */
 export const endpointUrl = value(given => {
   const url = URL.parse(given)
-  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash
-  return isPlain ? given.replace(/\/+$/, '') : undefined
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
+  return isPlain && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : undefined
 }, 'an http or https address without credentials or query, such as http://127.0.0.1:4318')
 
 /**
