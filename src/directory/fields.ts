@@ -25,13 +25,10 @@ export const lines = (max: number) =>
     )
 
 export const flag = z.boolean('true or false.')
-/** A boolean in a query. */
-export const switched = z.stringbool({
-  truthy: ['true'],
-  falsy: ['false'],
-  case: 'sensitive',
-  error: 'true or false.',
-})
+/** A boolean in a query. The OpenAPI document would otherwise allow any string. */
+export const switched = z
+  .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: 'true or false.' })
+  .meta({ type: 'boolean' })
 
 /** A whole number from `min` to `max`. */
 export const integer = (min: number, max: number) => {

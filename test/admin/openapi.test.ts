@@ -72,6 +72,17 @@ test('lists exactly the routes that exist', async () => {
   }
 })
 
+test('API-27 a parameter that is true or false is a boolean, and a search has its maximum length', () => {
+  const schemaOf = (key: string, name: string) =>
+    operations
+      .find(each => each.key === key)
+      ?.operation.parameters.find((parameter: Json) => parameter.name === name).schema
+  for (const name of ['enabled', 'email_verified'])
+    expect(schemaOf('GET /users', name)).toEqual({ type: 'boolean' })
+  expect(schemaOf('DELETE /users/{user_id}/factors', 'only_way_in')).toEqual({ type: 'boolean' })
+  expect(schemaOf('GET /users', 'search')).toEqual({ type: 'string', maxLength: 256 })
+})
+
 test('every operation states its permission, path parameters, success answer and error shape', () => {
   for (const { key, path, operation } of operations) {
     expect([key, permissions]).toEqual([key, expect.arrayContaining([operation['x-permission']])])

@@ -210,6 +210,7 @@ export const ListUsers = listQuery({
     .string()
     .trim()
     .pipe(line(256))
+    .meta({ maxLength: 256 })
     .optional()
     .describe(
       'Words to search for. Each word must be part of the user name, the e-mail address, the first name or the last name.',
