@@ -69,7 +69,7 @@ export const RoleAnswer = z
     ...stored,
     name,
     description,
-    permissions: z.array(z.string()).describe(PERMISSIONS),
+    permissions: writable.permissions,
     built_in: flag.describe('Whether the role is built in: every organization has it, and it never changes.'),
     user_count: count.describe('Number of users that hold the role directly.'),
   })
@@ -94,7 +94,7 @@ export const roleAnswer = (role: Row): z.output<typeof RoleAnswer> => ({
   description: role.description,
   organization_id: role.organization_id,
   built_in: role.built_in,
-  permissions: role.permissions,
+  permissions: role.permissions as z.output<typeof RoleAnswer>['permissions'],
   user_count: role.user_count,
   created_at: iso(role.created_at),
   updated_at: iso(role.updated_at),

@@ -131,7 +131,7 @@ const Form = ({ role, loaded }: { role: Role; loaded: Loaded<Role> }) => {
   const path = `/roles/${role.id}`
   const edit = useEdit<Role>(path, role, loaded.etag, loaded)
   const { values, set } = edit
-  const has = (name: string) => values.permissions.includes(name) || values.permissions.includes('*')
+  const has = (name: string) => values.permissions.some(each => each === name || each === '*')
   return (
     <EditForm edit={edit} path={path} stored={role} isFixed={role.built_in}>
       <Card title={words.common.description}>
