@@ -332,5 +332,14 @@ describe('search', () => {
     ]
     for (const [query, field] of bad)
       expect(refused(await app.admin('GET', `/users?${query}`, undefined, token))).toContain(field)
+    // Each of several organizations has its own definitions.
+    expect((await app.admin('GET', '/users?attribute.free=1')).body.pagination.total).toBe(0)
+    await app.events()
+    const single = await startApp()
+    await single.admin('PUT', '/organizations/org_default', { settings: { user_attributes: definitions } })
+    await addUser(single, 'cleo', { attributes: { department: 'Sales' } })
+    expect((await single.admin('GET', '/users?attribute.department=Sales')).body.pagination.total).toBe(1)
+    for (const name of ['free', 'departement'])
+      expect(refused(await single.admin('GET', `/users?attribute.${name}=1`))).toEqual([`attribute.${name}`])
   })
 })

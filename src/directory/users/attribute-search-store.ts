@@ -1,11 +1,12 @@
 import { and, asc, eq, or, type SQL, sql } from 'drizzle-orm'
 import { hasValue, isValue, requireIndex } from '#src/directory/organizations/attribute-store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
-import { findOrganization } from '#src/directory/organizations/store.ts'
+import { findOrganization, hasTenants } from '#src/directory/organizations/store.ts'
 import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
 import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { invalid } from '#src/lib/app-error.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
 import { inSlices, SLICE } from '#src/storage/slices.ts'
@@ -124,13 +125,15 @@ const planFor = async (
 
 /**
  * Refuses an attribute that the organization does not index, because the search would read every user. A
- * search in all organizations is not checked, because each organization has its own list of indexed
+ * search in several organizations is not checked, because each organization has its own list of indexed
  * attributes.
  *
  * @throws AppError 422
  */
 const requireSearchable = async (store: Store, { organization_id }: UserFilter, values: Values) => {
-  const organization = organization_id && (await findOrganization(store, organization_id))
+  const only = (await hasTenants(store)) ? undefined : DEFAULT_ORGANIZATION
+  const id = organization_id ?? only
+  const organization = id && (await findOrganization(store, id))
   if (!organization) return
   const known = searchableNames(settingsOf(organization).user_attributes)
   const [first, ...others] = values.flatMap(([name]) =>
