@@ -76,10 +76,19 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const mediaType = (request: Request): string =>
   (request.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
-const readText = async (request: Request, limit: number, type: string, within: number): Promise<string> => {
-  const bytes = await withTimeout(readBytes(request, limit), within)
+const requireType = (request: Request, type: string): void => {
   if (mediaType(request) !== type)
     throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
+  // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.16
+  if (!/^(identity)?$/i.test(request.headers.get('content-encoding') ?? ''))
+    throw new AppError('unsupported_media_type', 'The body must not be compressed (Content-Encoding).', {
+      headers: { 'accept-encoding': 'identity' },
+    })
+}
+
+const readText = async (request: Request, limit: number, type: string, within: number): Promise<string> => {
+  const bytes = await withTimeout(readBytes(request, limit), within)
+  requireType(request, type)
   try {
     return utf8.decode(bytes)
   } catch {
@@ -91,7 +100,7 @@ const readText = async (request: Request, limit: number, type: string, within: n
  * Reads a form body as raw text for protocol/oauth/parameters. `within` is in ms.
  *
  * @throws AppError 400 for a body that ends early or is not UTF-8, 408 for a late one, 413 for a large one,
- * 415 for another content type
+ * 415 for another content type or coding
  */
 export const readForm = (request: Request, limit = OAUTH_BODY, within = BODY_TIMEOUT): Promise<string> =>
   readText(request, limit, 'application/x-www-form-urlencoded', within)
@@ -104,14 +113,13 @@ const UPLOAD_BODY = 1024 * 1024
  * file yields an empty file.
  *
  * @throws AppError 400 for a body that ends early or cannot be parsed, 408 for a late one, 413 for a large
- * one, 415 for another content type
+ * one, 415 for another content type or coding
  */
 export const readUpload = async (
   request: Request,
 ): Promise<{ form: Map<string, string>; files: Map<string, Buffer> }> => {
   const bytes = await withTimeout(readBytes(request, UPLOAD_BODY), BODY_TIMEOUT)
-  if (mediaType(request) !== 'multipart/form-data')
-    throw new AppError('unsupported_media_type', 'The content type must be multipart/form-data.')
+  requireType(request, 'multipart/form-data')
   const headers = { 'content-type': request.headers.get('content-type') ?? '' }
   const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch((error: unknown) => {
     throw refusalOf(error)
@@ -128,7 +136,7 @@ export const readUpload = async (
  * Reads a JSON body. `limit` is in bytes, and its default is the limit of the admin API. `within` is in ms.
  *
  * @throws AppError 400 `invalid_request` for a body that ends early, is not JSON in UTF-8 or has more than 64
- * levels; 408 for a late body, 413 for a large one, 415 for another content type
+ * levels; 408 for a late body, 413 for a large one, 415 for another content type or coding
  */
 export const readJson = async (
   request: Request,

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readForm, readJson } from '#src/http/body.ts'
+import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
 
 test.each([
   ['application/x-www-form-urlencoded', readForm],
@@ -37,4 +38,37 @@ test.each([
       headers: { connection: 'close' },
     })
   }
+})
+
+test('API-09 a compressed body is 415, also when it only claims to be compressed, and stores nothing', async () => {
+  const app = await startApp()
+  const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
+  const post = async (body: BodyInit, coding: string) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'content-encoding': coding,
+    }
+    const answer = await app.call('/api/v1/admin/roles', { method: 'POST', headers, body })
+    return { answer, body: await answer.json() }
+  }
+  const role = JSON.stringify({ name: 'editor', permissions: [] })
+  await app.events()
+  for (const [sent, coding] of [
+    [Bun.gzipSync(role), 'gzip'],
+    [role, 'gzip'],
+    [role, 'identity, br'],
+  ] as const) {
+    const { answer, body } = await post(sent, coding)
+    expect([coding, answer.status, body.error, body.error_description]).toEqual([
+      coding,
+      415,
+      'unsupported_media_type',
+      'The body must not be compressed (Content-Encoding).',
+    ])
+    expect(answer.headers.get('accept-encoding')).toBe('identity')
+  }
+  expect(await app.events()).toEqual([])
+  expect((await post(role, 'Identity')).answer.status).toBe(201)
+  expect((await app.events()).map(({ type }) => type)).toEqual(['role.created'])
 })
