@@ -43,7 +43,7 @@ import { findRole, type Role } from '#src/directory/roles/store.ts'
 import { setPicture } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
-import { findUser, roleNames, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, roleNames, setLastLogin, type UserRow } from '#src/directory/users/store.ts'
 import { type Detail, invalid } from '#src/lib/app-error.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -123,6 +123,9 @@ const users: SeedKind<'users', UserRow> = {
     const { id, organization: _, password: __, password_hash: ___, picture, invite, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
     return createUser(context, created, hostActor, async (tx, row) => {
+      // On the other server, a person may have entered another person's address with this password. A login
+      // is recorded, so that the address alone does not link an account at a provider.
+      if (value.password_hash && !row.email_verified) await setLastLogin(tx, row.id, context.clock.now())
       if (picture) await setPicture(context, row.id, picture, hostActor)
       if (invite) await inviteUser(context, tx, row, invite, by)
     })
