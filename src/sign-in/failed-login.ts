@@ -1,5 +1,6 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { findUser } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { Transaction } from '#src/storage/store.ts'
@@ -27,6 +28,9 @@ export const failLogin = async (
   { organization_id, user_id, username_attempted, failure_reason, client_info, more }: FailedLogin,
 ): Promise<void> => {
   const [attempt_count] = await countFailure(context, tx, keys)
+  // The user was deleted after the attempt began. The user's events are already removed, and no new event
+  // may follow.
+  if (user_id && !(await findUser(tx, undefined, user_id))) return
   await record(context, tx, {
     type: 'user.login_failed',
     actor: anonymousActor,

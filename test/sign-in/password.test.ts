@@ -132,6 +132,26 @@ test('a password reset during its verification does not sign in', async () => {
   expect(logins.filter(({ user_id }) => user_id === user.id)).toEqual([])
 })
 
+test('USR-22 a user deleted during the verification leaves no event, and the guess counts', async () => {
+  const user = await newUser()
+  const ip = newAddress()
+  const verify = spyOn(Bun.password, 'verify').mockImplementationOnce(async () => {
+    await app.admin('DELETE', `/users/${user.id}`)
+    await app.events()
+    return false
+  })
+  const page = await attempt(user.username, 'Wrong-horse-1', ip)
+  verify.mockRestore()
+  expect(page.status).toBe(401)
+  expect(await app.events()).toEqual([])
+  const { events, throttles } = await app.context.store.read(async q => ({
+    events: await q.select().from(q.tables.events).where(eq(q.tables.events.target_id, user.id)),
+    throttles: await q.select().from(q.tables.throttles),
+  }))
+  expect(events.map(({ type }) => type)).toEqual(['user.deleted'])
+  expect(throttles.filter(({ key }) => key === `passwords:${ip}`)).toMatchObject([{ failures: 1 }])
+})
+
 test('a full hash queue is reported on the page', async () => {
   const held = Promise.withResolvers<boolean>()
   const verify = spyOn(Bun.password, 'verify').mockImplementation(() => held.promise)
