@@ -4,6 +4,7 @@ import { checkedName, isMisleading } from '#src/directory/clients/names.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { host, isOnDevice } from '#src/protocol/oauth/redirect-uri.ts'
+import { apisOffering } from '#src/protocol/oauth/resource.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
 import { offeredScopes, shownScopes } from './consent-scopes.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
@@ -58,7 +59,7 @@ export const consentPage = async (
         ...flow.apis.map(({ identifier, name }) => ({ name: identifier, description: name })),
         ...offeredScopes(flow, login.held).map(name => ({
           name,
-          ...describeScope(flow.apis, name, browser.call.locale),
+          ...describeScope(apisOffering(flow.apis, name, login.held) ?? [], name, browser.call.locale),
         })),
       ],
       ...exitOf(context, flow, login.id),

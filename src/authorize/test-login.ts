@@ -162,7 +162,9 @@ const testLogin = async (
     const roles = await effectiveRoles(q, user.id)
     const resources = request.resources?.join(' ') ?? ''
     const granted = { resources, scopes: request.scopes, user, roles, since: now, now }
-    const { api, scopes } = await targetOf(q, client, granted, undefined)
+    // At a real login the user is asked for the missing consent.
+    const asked = { ...client, consent_required: false }
+    const { api, scopes } = await targetOf(q, asked, granted, undefined)
     const further = await furtherClaims(q, client, user.id, scopes, { roles, api })
     const organization = await readOrganization(q, user.organization_id)
     const grant = {

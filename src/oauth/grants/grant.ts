@@ -5,9 +5,10 @@ import { letsIn } from '#src/directory/organizations/dynamic-clients.ts'
 import { readOrganization } from '#src/directory/organizations/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import { CLOCK_SKEW } from '#src/lib/duration.ts'
-import type { OrganizationId, SessionId } from '#src/lib/ids.ts'
+import type { OrganizationId, SessionId, UserId } from '#src/lib/ids.ts'
 import { expand } from '#src/lib/permission.ts'
 import type { Secret } from '#src/lib/secrets.ts'
+import { findConsented } from '#src/oauth/consent-store.ts'
 import type { FurtherClaims } from '#src/oauth/further-claims.ts'
 import { serves } from '#src/protocol/oauth/authorize-request.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
@@ -121,19 +122,21 @@ export const requireApi = async (
 
 /**
  * Returns the API and the scopes of a user's token. A token for an API gets the granted scopes that the
- * client and the user may still have. A token that is not for an API gets all granted scopes.
+ * client and the user may still have. If users are asked for consent, the token gets only those scopes of the
+ * API that the consent has for this API, because a scope of another API may have the same name. A token that
+ * is not for an API gets all granted scopes.
  *
  * @throws OAuthError `invalid_target` when no token for the API may be issued. This includes an API that was
  * deleted and created again after the authorization, because the user agreed to the scopes of the deleted
  * API. A `created_at` in the future was stored before the clock was set back, and is ignored
  */
-export const targetOf = (
+export const targetOf = async (
   q: Queries,
   client: Client,
   granted: {
     resources: string | null
     scopes: readonly string[]
-    user: ClaimsUser
+    user: ClaimsUser & { readonly id: UserId }
     roles: { name: string }[]
     /** Time of the authorization in milliseconds. */
     since: number
@@ -143,11 +146,15 @@ export const targetOf = (
 ): Promise<{ api?: Api; scopes: readonly string[] }> => {
   const { scopes, user, roles, since, now } = granted
   const resource = chooseResource(granted.resources?.split(' ').filter(Boolean) ?? [], requested)
-  if (resource === undefined) return Promise.resolve({ scopes })
-  return requireApi(q, client, resource, user.organization_id).then(api => {
-    if (api.created_at > since && api.created_at <= now + CLOCK_SKEW) throw new OAuthError('invalid_target')
-    return { api, scopes: scopesOfToken(scopes, api, client, roles) }
-  })
+  if (resource === undefined) return { scopes }
+  const api = await requireApi(q, client, resource, user.organization_id)
+  if (api.created_at > since && api.created_at <= now + CLOCK_SKEW) throw new OAuthError('invalid_target')
+  const allowed = scopesOfToken(scopes, api, client, roles)
+  const key = { user_id: user.id, client_id: client.client_id }
+  const consented = client.consent_required ? await findConsented(q, key) : undefined
+  if (!consented) return { api, scopes: allowed }
+  const own = new Set(api.scopes.map(({ name }) => name))
+  return { api, scopes: allowed.filter(name => !own.has(name) || consented.includes(`${api.id}/${name}`)) }
 }
 
 /** Returns the scope and the API of a token as events record them. */
