@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '#src/storage/errors.ts'
-import { lockInstance, removeRestoreCopy } from '#src/storage/sqlite/lock.ts'
+import { LOCK_FILE, lockInstance, removeRestoreCopy } from '#src/storage/sqlite/lock.ts'
 
 const holder = `
   const { lockInstance } = await import(${JSON.stringify(join(import.meta.dir, '../../src/storage/sqlite/lock.ts'))})
@@ -73,4 +73,13 @@ test('R-17 the holder of the lock removes the copies that a killed restore or mo
   unlock()
   removeRestoreCopy(data_dir)
   expect(left()).toEqual([])
+})
+
+test('R-17 a server on PostgreSQL removes the copy of a killed move, and makes no lock without a copy', () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  removeRestoreCopy(data_dir)
+  expect(readdirSync(data_dir)).toEqual([])
+  writeFileSync(join(data_dir, 'gatehouse.db.partial-4711'), 'a copy')
+  removeRestoreCopy(data_dir)
+  expect(readdirSync(data_dir)).toEqual([LOCK_FILE])
 })

@@ -66,13 +66,14 @@ const removeCopies = (folder: string, prefix: string): void => {
 }
 
 /**
- * Removes the copies for a server on PostgreSQL, which takes no lock. Changes nothing while a command holds
- * the lock.
+ * Removes the copies for a server on PostgreSQL, which takes no lock. A move from PostgreSQL to SQLite leaves
+ * its copy beside such a server, too. Changes nothing while a command holds the lock.
  */
 export const removeRestoreCopy = (data_dir: string): void => {
-  if (!existsSync(join(data_dir, RESTORE_COPY))) return
+  const isCopy = (name: string) =>
+    name.startsWith(RESTORE_COPY) || name.startsWith(`${DATABASE_FILE}.partial`)
   try {
-    lockInstance(data_dir)()
+    if (readdirSync(data_dir).some(isCopy)) lockInstance(data_dir)()
   } catch {}
 }
 
