@@ -44,9 +44,9 @@ export type AuthorizeTarget = {
 /**
  * A validated authorization request as plain JSON. `scopes` are the requested scopes that the client may
  * have, or `openid` for a request without `scope`. `max_age` is in seconds. `organization_id` is never empty.
- * `id_token_hint` is not verified yet. `any_organization` is true when the client serves all organizations
- * and the request has no parameter `organization_id`, `resource` or `id_token_hint`. In this case the field
- * `organization_id` is only a default.
+ * `id_token_hint` is not verified yet. `any_organization` is true when the client has the capability
+ * `cross_organization`, and the request has no parameter `organization_id`, `resource` or `id_token_hint`. In
+ * this case the field `organization_id` is only a default.
  */
 export type AuthorizeRequest = AuthorizeTarget & {
   readonly response_type: 'code'
@@ -166,8 +166,9 @@ const unsupported = {
 type Unsupported = keyof typeof unsupported
 
 /**
- * Refuses every response type except `code`. All other response types put tokens into the URL, which browser
- * histories and logs keep: https://www.rfc-editor.org/rfc/rfc9700#section-2.1.2
+ * Refuses every response type except `code`, and a response mode in which the answer cannot be sent. Response
+ * types such as `token` put tokens into the URL, which browser histories and logs keep:
+ * https://www.rfc-editor.org/rfc/rfc9700#section-2.1.2
  */
 const checkResponse = (parameters: ParameterMap, target: AuthorizeTarget) => {
   // An empty response_type is refused with unsupported_response_type, and a missing response_type with

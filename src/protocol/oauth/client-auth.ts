@@ -24,8 +24,8 @@ export type PresentedClient =
  * Reads client credentials from the Authorization header and the form. Returns undefined when the request
  * identifies no client.
  *
- * @throws OAuthError `invalid_client` when the header is unreadable, or the assertion is unreadable or
- * contradicts `client_id`
+ * @throws OAuthError `invalid_client` when the header is unreadable, the assertion type is missing or
+ * unknown, or the assertion is unreadable or contradicts `client_id`
  * @throws OAuthError `invalid_request` when a request uses two methods, the header contradicts `client_id`,
  * or a `client_secret` comes without `client_id`
  */
@@ -53,10 +53,7 @@ const severalMethods = () =>
   new OAuthError('invalid_request', 'The client must use one authentication method only.')
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-/**
- * Maximum characters of an assertion. Bearer tokens have the same limit. An assertion has six short claims
- * and a signature.
- */
+/** Maximum characters of an assertion. An assertion has six short claims and a signature. */
 const MAX_ASSERTION = 8192
 
 /**

@@ -71,8 +71,9 @@ const readMethods = (document: object, keys: Keys): Methods => {
 }
 
 /**
- * Reads the metadata document of a client. The member `client_id` must be the URL of the document. Unknown
- * members are ignored. Grants that a dynamic client cannot have are ignored too.
+ * Reads the metadata document of a client. The member `client_id` must be the URL of the document. Members
+ * that are not used here, such as `scope`, are ignored. Grants and response types that a dynamic client
+ * cannot have are ignored too.
  * https://datatracker.ietf.org/doc/html/draft-ietf-oauth-client-id-metadata-document#section-4
  *
  * @param client_id the URL of the document
@@ -102,9 +103,9 @@ const consented = ({ redirect_uris, client_name, grant_types, ...keys }: Registr
 ]
 
 /**
- * True when a changed document makes earlier consents invalid. After a change of the redirect URIs, keys or
- * authentication methods, the tokens may go to another program. After a change of the name or the grant
- * types, consents stay valid, because the tokens go to the same program.
+ * True when a changed document makes earlier consents invalid. After a change of the redirect URIs, the keys,
+ * their algorithm or the authentication methods, the tokens may go to another program. After a change of the
+ * name or the grant types, consents stay valid, because the tokens go to the same program.
  */
 export const asksAgain = (before: Registration, now: Registration): boolean =>
   !Bun.deepEquals(consented(before), consented(now))

@@ -120,13 +120,13 @@ export const FRESH = 5 * 60
 type Authenticated = Pick<EligibleLogin, 'auth_time'>
 
 /**
- * Returns the age of an authentication. Returns infinity for a time in the future: the clock was set back, so
- * the age is unknown.
+ * Returns the age of an authentication in milliseconds. Returns infinity for a time that is more than
+ * `CLOCK_SKEW` in the future: the clock was set back, so the age is unknown.
  */
 const ageOf = ({ auth_time }: Authenticated, now: number): number =>
   auth_time > now + CLOCK_SKEW ? Number.POSITIVE_INFINITY : now - auth_time
 
-/** True when the login was authenticated within `FRESH`. */
+/** True when the login was authenticated in the last `FRESH` seconds. */
 export const isFresh = (login: Authenticated, now: number): boolean => ageOf(login, now) <= FRESH * 1000
 
 /**

@@ -37,9 +37,9 @@ export const decodeForm = (text: string): string | undefined => {
 const isStorable = (name: string, value: string) => name === 'state' || !value.includes('\0')
 
 /**
- * Parses query strings and form bodies (raw, without `?`) as one request. A name that is in both the query
- * and the body counts as repeated. A raw U+FFFD is refused, because decoders put it in place of invalid
- * UTF-8. A client can send this character percent-encoded.
+ * Parses query strings and form bodies (raw, without `?`) as one request. A name that is in several of these
+ * sources counts as repeated, except `resource`. A raw U+FFFD is refused, because decoders put it in place of
+ * invalid UTF-8. A client can send this character percent-encoded.
  *
  * @throws OAuthError `invalid_request` for more than 100 parameters or invalid Unicode
  */

@@ -57,8 +57,8 @@ export const grantScopes = (
 
 /**
  * Returns the requested scopes that are allowed. When no scope is requested, returns the scopes of `fallback`
- * that are allowed. Scopes that are not allowed are ignored, because clients that registered themselves ask
- * for every scope that they know.
+ * that are allowed. Scopes that are not allowed are ignored, because dynamic clients ask for every scope that
+ * they know.
  *
  * @throws OAuthError `invalid_scope` when none of the scopes is allowed
  */

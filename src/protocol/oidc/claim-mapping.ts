@@ -1,7 +1,8 @@
 /**
- * The claims that a client adds to its tokens, by name. Each claim has the path of its value. A claim may
- * also name a scope. Such a claim is added only when the scope is granted. A path is `user.FIELD`,
- * `user.attributes.NAME…`, `client.attributes.NAME…`, `groups[].name` or `roles[].name`.
+ * The claims that a client adds to its tokens, or that a scope of an API adds to tokens for the API, by name.
+ * Each claim has the path of its value. A claim of a client may also name a scope. Such a claim is added only
+ * when the scope is granted. A path is `user.FIELD`, `user.attributes.NAME…`, `client.attributes.NAME…`,
+ * `groups[].name` or `roles[].name`.
  */
 export type ClaimMapping = Readonly<
   Record<string, string | { readonly from: string; readonly scope: string }>

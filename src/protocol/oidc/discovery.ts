@@ -5,7 +5,7 @@ import { grantTypes } from '#src/protocol/oauth/token-request.ts'
 import { profileAttributes } from './claims.ts'
 import type { SigningAlg } from './signing-algs.ts'
 
-/** Claims that ID tokens and userinfo can contain. */
+/** Claims that ID tokens and userinfo can contain, without the claims that the mappings of clients add. */
 const claimsSupported = [
   ...[
     'iss',

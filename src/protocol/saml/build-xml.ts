@@ -14,7 +14,7 @@ const builder = new XMLBuilder({
 })
 
 /**
- * Builds the XML that Gatehouse sends. The library `fast-xml-parser` only builds XML. It never parses a
- * message.
+ * Builds the XML that Gatehouse sends. Gatehouse uses `fast-xml-parser` only to build XML, and never to parse
+ * a message.
  */
 export const buildXml = (tree: XmlTree): string => builder.build(tree)

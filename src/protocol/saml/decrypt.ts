@@ -15,7 +15,7 @@ export const decrypt = (encrypted: Element, key: KeyObject, allow_cbc: boolean):
   const inside = find(find(data, 'ds:KeyInfo'), 'xenc:EncryptedKey')
   const beside = find(encrypted, 'xenc:EncryptedKey')
   if ((inside === undefined) === (beside === undefined))
-    throw new SamlError('not_decrypted', 'the assertion must have exactly one EncryptedKey')
+    throw new SamlError('not_decrypted', 'the EncryptedKey must be either inside or beside the EncryptedData')
   const method = find(data, 'xenc:EncryptionMethod')
   const name = attributeOf(method, 'Algorithm') ?? ''
   const cipher = gcm.get(name) ?? (allow_cbc ? cbc.get(name) : undefined)

@@ -18,8 +18,8 @@ export const cbc = new Map<string, Cipher>([
 ])
 
 /**
- * Node uses the same OAEP hash for the label and the mask. It therefore supports `RSA-OAEP-MGF1P` only with
- * SHA-1, and `RSA-OAEP` only with equal hashes.
+ * `node:crypto` uses the same OAEP hash for the label and the mask. It therefore supports `RSA-OAEP-MGF1P`
+ * only with SHA-1, and `RSA-OAEP` only with equal hashes.
  */
 const OAEP_MGF1P = `${namespaces.xenc}rsa-oaep-mgf1p`
 const OAEP = `${namespaces.xenc11}rsa-oaep`

@@ -8,7 +8,10 @@ const MS = 'http://schemas.microsoft.com/identity/claims'
 const MACE = 'urn:mace:dir:attribute-def'
 const EDU = 'urn:oid:1.3.6.1.4.1.5923.1.1.1'
 
-/** Common attribute names in lower case: plain names, LDAP object ids, eduPerson, Microsoft's claims. */
+/**
+ * Common attribute names in lower case: SAML's subject identifiers, plain names, LDAP object ids, MACE names,
+ * eduPerson, Microsoft's claims.
+ */
 const usual = {
   subject: [
     ...['subject-id', 'pairwise-id'].map(name => `urn:oasis:names:tc:saml:attribute:${name}`),
@@ -42,11 +45,11 @@ const FROM_ATTRIBUTE = 'attribute:'
 
 /**
  * Returns the user profile of an assertion. `mapping` names the attribute of each field. `email_verified` and
- * `roles` are read only from a mapped attribute. Any other field without a mapping is read from attributes
- * with common names. When no attribute contains the email address, the address is read from a NameID in email
- * format. The subject is the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an
- * attribute for the subject, and when the NameID is absent or transient. A transient NameID differs at each
- * login.
+ * `roles` are read only from a mapped attribute. Without such a mapping, the email address counts as verified
+ * and there are no roles. Any other field without a mapping is read from attributes with common names. When
+ * no attribute contains the email address, the address is read from a NameID in email format. The subject is
+ * the NameID, or `attribute:NAME=VALUE` in two cases: when the mapping names an attribute for the subject,
+ * and when the NameID is absent or transient. A transient NameID differs at each login.
  *
  * @throws SamlError `no_subject` when there is no stable identifier, when the identifier is too long for
  * {@link isSubject}, or when the NameID is empty or begins with `attribute:`

@@ -1,8 +1,8 @@
 import { SamlError } from './error.ts'
 
 /**
- * Limits of a document. They keep parsing and canonicalization fast. Documents of providers stay below a
- * tenth of each limit.
+ * Limits of a document. They keep parsing and canonicalization fast. A usual response has about 50 elements,
+ * 50 attributes and 50 names.
  */
 export interface Bounds {
   readonly elements: number

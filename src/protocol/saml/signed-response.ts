@@ -18,7 +18,7 @@ export interface Opened {
    * The content is trusted only if the response itself is signed. Unsigned content is used only for refusals.
    */
   readonly response: Element
-  /** Parsed from the octets that a pinned key has signed. */
+  /** Parsed from octets that a pinned key has signed, or decrypted from such octets. */
   readonly assertion: Element
 }
 
@@ -32,9 +32,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Validates the form field `SAMLResponse` in this order: size; base64; UTF-8; plain well-formed XML; shape,
- * including the places of signatures; signature of the response, if it has one; status; signature of the
- * decrypted assertion. Each check relies on the earlier checks. Only signatures by pinned keys are accepted.
- * The assertion is read from the signed octets, so an unsigned assertion in the same response is never used
+ * including the places of signatures; signature of the response, if it has one; status; decryption of the
+ * assertion, if it is encrypted; signature of the assertion, if it has one. At least one of the signatures is
+ * required. Each check relies on the earlier checks. Only signatures by pinned keys are accepted. The
+ * assertion is read from the signed octets, so an unsigned assertion in the same response is never used
  * (signature wrapping).
  *
  * @throws SamlError
