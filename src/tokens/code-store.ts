@@ -17,9 +17,9 @@ const selectCode = prepared((q, { authorization_codes: t }) =>
 )
 
 /**
- * Returns the code if it was issued to this client. Returns `burnt` for a stored code that was made unusable,
- * and undefined for any other text. A code that contains its own data is returned even if it was made
- * unusable; `findSubject` detects such a code.
+ * Returns the code if it was issued to this client. A code that contains its own data is returned even if it
+ * was made unusable; `findSubject` detects such a code. Returns `burnt` for any other code that was made
+ * unusable, even for a code of another client. Returns undefined for any other text.
  */
 export const findCode = (
   context: Core,

@@ -79,7 +79,7 @@ export const countRevocations = (revoked: CodeLogin['codes_revoked']): number =>
 
 /**
  * True when all codes of the login, or the login's codes for this client, were revoked after this code was
- * issued. Counts are compared, not times, because copies share no clock.
+ * issued. Counts are compared, not times, because the copies of the server share no clock.
  */
 export const isRevoked = (
   { client_id, revocations }: Pick<AuthorizationCode, 'client_id' | 'revocations'>,

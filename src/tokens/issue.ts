@@ -3,7 +3,7 @@ import type { Issuer, TokenType } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
-/** Claims common to all tokens. Times are in seconds since the epoch. */
+/** The values that {@link TokenForm} `claims` gets for a new token. Times are in seconds since the epoch. */
 export interface Issued {
   issuer: string
   jti: string
@@ -19,7 +19,7 @@ export interface IssuedToken {
 }
 
 /**
- * A token to be signed. `claims` builds the payload from the common claims (protocol/oidc/claims.ts).
+ * A token to be signed. `claims` builds the payload (protocol/oidc/claims.ts, protocol/oidc/logout-token.ts).
  * `lifetime` is in seconds. The token expires at `ends_by` (ms) at the latest, because no token may outlive
  * the limit of its session (`session_ttl`).
  */
@@ -42,7 +42,10 @@ export const unsignedToken = ({ config, clock }: Pick<Issuer, 'config' | 'clock'
   return { claims, expires_in: expires_at - issued_at }
 }
 
-/** Signs a token. All tokens of this server are signed here, so that each has issuer, `jti` and expiry. */
+/**
+ * Signs a token. All tokens of this server are signed here, so that each has an issuer and an expiry. Only
+ * the invalid tokens that development mode mints for tests are signed elsewhere (dev/mint.ts).
+ */
 export const issueToken = async (context: Issuer, token: TokenForm): Promise<IssuedToken> => {
   const { claims, expires_in } = unsignedToken(context, token)
   return { token: await context.keys.sign(claims, token.alg, token.typ), expires_in }

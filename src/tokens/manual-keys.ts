@@ -18,7 +18,7 @@ import type { KeyPair } from './signature.ts'
 
 /*
  * The steps of a key rotation, which the development controls run one by one. In production, rotation.ts runs
- * them on schedule.
+ * them on schedule, and only `keyStates` of this file is used.
  */
 
 /** A key, as the admin API and the development controls show it. */

@@ -161,9 +161,9 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
 
 /**
  * Rotates keys that have signed for `oldest` ms or longer, and removes keys that are no longer kept to verify
- * an `id_token_hint`. A key that was published while the clock was ahead becomes the next key. Otherwise no
- * key would follow until its `active_at`. The clock may also be behind now. Therefore no key is retired, and
- * the order of the keys stays: the key before must have begun to sign.
+ * an `id_token_hint`. A key that was published while the clock was ahead signs 15 minutes from now, because
+ * otherwise no key would follow until its `active_at`. It is also possible that the clock is behind now.
+ * Therefore no key is retired, and the key moves only if the key before it has begun to sign.
  */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()

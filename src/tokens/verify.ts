@@ -27,7 +27,7 @@ export interface AccessToken {
  * Verifies signature, header, issuer, times and kind of an access token of this server. Returns undefined for
  * an invalid token. Also returns undefined for a token that is for an API, unless `audience` is `any`. The
  * claim `scope` is required, because a token of type `JWT` without `scope` is an ID token. `findLiveToken`
- * (oauth/bearer.ts) checks that session, user and organization still exist.
+ * (oauth/bearer.ts) checks what can change after the issue, such as the session and the user.
  */
 export const verifyAccessToken = async (
   { config, clock, keys }: Issuer,
@@ -60,9 +60,9 @@ export const verifyAccessToken = async (
 }
 
 /**
- * Reads an ID token of this server as a hint. An expired token is accepted, even after its key has left the
- * key set, because applications keep the token until the logout. If `client_id` is present, it must be the
- * audience of the token.
+ * Reads an ID token of this server as a hint. Returns undefined for any other text. An expired token is
+ * accepted, even after its key has left the key set, because applications keep the token until the logout. If
+ * `client_id` is present, it must be the audience of the token.
  */
 export const verifyIdTokenHint = async (
   { config, keys }: Issuer,
