@@ -60,8 +60,8 @@ const columnOf = ({ sessions }: Tables, name: Indexed): Column =>
 const SAMPLE = 1000
 
 /**
- * Looks at the sessions that match the filter's field `name`. Returns the id of the session that is older
- * than exactly `SAMPLE` of these sessions. Returns '' when there are too few sessions.
+ * Looks at the sessions that match the filter's field `name` and have not ended. Returns the id of the
+ * session that is older than exactly `SAMPLE` of these sessions. Returns '' when there are too few sessions.
  */
 const sample = async (q: Queries, filter: SessionFilter, name: Indexed): Promise<string> => {
   const { sessions } = q.tables
@@ -104,7 +104,7 @@ const equal = (
   return name === by ? eq(column, value) : sql`coalesce(${column}, ${column}) = ${value}`
 }
 
-/** Condition for the sessions that the index of the field `by` finds. */
+/** Condition for the sessions that the index of the field `by` finds and that have not ended. */
 export const foundBy = (tables: Tables, filter: SessionFilter, by: Indexed | undefined): SQL | undefined =>
   and(isNull(tables.sessions.ended_at), by && equal(tables, filter, by, by))
 

@@ -139,8 +139,9 @@ const describe = (record: object, locale: string): string => {
 }
 
 /**
- * Returns the name of a city or country. Returns undefined when the data is not in MaxMind's format, or when
- * the name is missing, too long or not plain text.
+ * Returns the name of a city or country in the language `locale`, or in English when the file has no name in
+ * this language. Returns undefined when the data is not in MaxMind's format, or when the name is missing, too
+ * long or not plain text.
  */
 const nameOf = (place: unknown, locale: string): string | undefined => {
   if (!isObject(place) || !('names' in place) || !isObject(place.names)) return undefined

@@ -118,7 +118,10 @@ const readSlices = async (
   )
 }
 
-/** Returns active sessions in the order of their ids. This is the order in which the sessions started. */
+/**
+ * Returns active sessions in the order of their ids, ascending or descending. The id of a session is made
+ * with its code, so this is the order in which the codes were issued.
+ */
 export const listSessions = async (
   store: Store,
   { order, after, limit, ...list }: ListFilter & Start & { limit: number },

@@ -37,8 +37,7 @@ export const isUnrecorded = async (q: Queries, login_id: LoginId): Promise<boole
   (await selectUnrecorded(q, { login_id })).length > 0
 
 /**
- * Returns the logins of these sessions that have no audit event of their own, because the event of one of the
- * sessions shows the login.
+ * Returns the logins that have no audit event of their own and that the event of one of these sessions shows.
  */
 export const listShownBy = async (q: Queries, session_ids: SessionId[]): Promise<LoginId[]> => {
   const { logins, sessions } = q.tables

@@ -78,8 +78,9 @@ const post = async (context: Context, logout: LogoutRow, uri: string): Promise<O
 /**
  * Attempts one logout. Status 400 is final, because the application has refused the token. After any other
  * failure the logout is attempted again until it expires. The logout goes to the present URI of the client,
- * because the application may have moved since the session ended. After the client is deleted, the logout
- * goes to the URI that was stored with it.
+ * because the application may have moved since the session ended. If the client has no URI any more, its
+ * logouts end without a call. After the client is deleted, the logout goes to the URI that was stored with
+ * it.
  */
 const attempt = async (context: Context, logout: LogoutRow, until: number): Promise<void> => {
   const { client_id, client_created_at: created_at, organization_id, attempts, expires_at } = logout

@@ -14,8 +14,7 @@ export type RememberedBrowser = Tables['remembered_browsers']['$inferSelect']
 const MAX_REMEMBERED = 20
 
 /**
- * Lists the users who need no second factor in this browser, each with the time since which the browser is
- * remembered.
+ * Lists the users for whom this browser is remembered, each with the time since which it is remembered.
  */
 export const listRememberedIn = (
   q: Queries,

@@ -13,7 +13,7 @@ export const SessionAnswer = z
     organization_id: z.string().describe('Organization of the user.'),
     ip_address: z.string().describe('IP address at the start of the session.'),
     user_agent: z.string().describe('User agent at the start of the session.'),
-    location: z.string().describe('City and country of the address; empty without a location database.'),
+    location: z.string().describe('City and country of the IP address; empty when they are not known.'),
     started_at: time.describe('Time at which the session began (ISO 8601, UTC).'),
     last_active_at: time.describe('Time at which the client last got a token (ISO 8601, UTC).'),
     expires_at: time.describe('Time at which the session ends unless it is extended (ISO 8601, UTC).'),

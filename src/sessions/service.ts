@@ -41,10 +41,10 @@ export const sessionCreated = ({ email, ...session }: NewSession & { email: stri
  * Revokes the active sessions that match the filter, at most `limit`. Returns their number.
  *
  * - The refresh tokens and access tokens of the sessions become invalid, and the logins of the sessions end.
- * - With a filter by user, login or session, access tokens of sessions that had ended before become invalid
- *   too.
- * - With a filter by user that names no session and no login, the user's unredeemed codes are revoked too. If
- *   this filter has a `client_id`, only the codes for this client are revoked.
+ * - With a filter by user, login or session, the access tokens of matching sessions that had already ended
+ *   become invalid too.
+ * - With a filter by user that names no session and no login, the user's unredeemed codes are revoked too.
+ *   The fields `client_id`, `organization_id` and `except_login_id` of the filter limit the codes as well.
  *
  * `revokeUser` also ends the user's logins and pending links.
  */
@@ -130,9 +130,10 @@ export const revokeSession = async (
 }
 
 /**
- * Ends sessions. Their logins continue. Their access tokens stay valid until the tokens expire or the user is
- * deleted or disabled. The route /oauth/revoke and the deletion of a client or user end sessions in this way,
- * because none of them is a sign of a stolen token or login.
+ * Ends the active sessions that match the filter, at most `limit`, and returns them. Their logins continue.
+ * Their access tokens stay valid until the tokens expire or the user is deleted or disabled. The route
+ * /oauth/revoke and the deletion of a client or user end sessions in this way, because none of them is a sign
+ * of a stolen token or login.
  */
 export const releaseSessions = async (
   context: Core,

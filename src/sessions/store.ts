@@ -81,8 +81,8 @@ const selectHolder = prepared((q, { sessions, users }) =>
 export type Holder = NonNullable<Awaited<ReturnType<typeof findHolder>>>
 
 /**
- * Returns the user of an access token. Returns undefined when the token is revoked, or when the user is
- * deleted or disabled.
+ * Returns the user of an access token. Returns undefined when the token is revoked, when the user is deleted
+ * or disabled, or when the organization is deleted.
  */
 export const findHolder = (q: Queries, token: { session_id: SessionId; user_id: UserId }) =>
   selectHolder(q, token).then(([holder]) => holder)
@@ -211,7 +211,7 @@ export const endSessions = async (
     .set({ ended_at: now, tokens_valid_until: now })
     .where(inArray(sessions.id, active))
     .returning()
-  // The engine returns rows in any order. Events are recorded in the order in which the sessions started.
+  // The engine returns rows in any order. Events are recorded in the order of the ids of their sessions.
   return ended.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
