@@ -47,7 +47,10 @@ export type AssertionFault =
   | 'ended_session'
   | 'unreadable_keys'
 
-/** The client as its metadata document describes it now, and the reason for refusing the assertion. */
+/**
+ * The client, as its metadata document describes it now if the document was read, and the reason for refusing
+ * the assertion.
+ */
 export interface Signed {
   readonly client: Client
   readonly fault: AssertionFault | undefined
@@ -55,7 +58,8 @@ export interface Signed {
 
 /**
  * Verifies a client assertion and uses it up. The metadata document of the client is read again when it is no
- * longer fresh, because its owner may have withdrawn a key.
+ * longer fresh, because its owner may have withdrawn a key, and when the key of the assertion is unknown,
+ * because its owner may have added a key.
  * https://www.rfc-editor.org/rfc/rfc7523#section-3
  *
  * @throws AppError 429 or 503 when the client's keys are needed and too many keys are being fetched
@@ -148,9 +152,10 @@ const audiencesOf = ({ config: { url, internal_url } }: Context): string[] => [
 ]
 
 /**
- * Returns the organization of the code or refresh token in the request. Returns undefined for another
- * client's code or token, and for the client credentials grant. Returns `gone` for an unusable code of the
- * client, and for a refresh token whose session is deleted. In these cases the client has not guessed.
+ * Returns the organization of the code or refresh token in the request. Returns `gone` for a code that can no
+ * longer be used, and for a refresh token whose session is deleted. In these cases the client has not
+ * guessed. Returns undefined for any other code or token that does not belong to the client, and for the
+ * client credentials grant.
  */
 const organizationOf = async (
   context: Context,

@@ -10,7 +10,10 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { blockedUntil, countFailure, secretsFrom, waitUntil } from '#src/sign-in/throttle.ts'
 import { type AssertedFor, type AssertionFault, checkAssertion } from './client-assertion.ts'
 
-/** Refusal of a secret, code or token that this server does not know. The refusal counts as a wrong guess. */
+/**
+ * Refusal of an unknown client, or of a secret, assertion, code or token that is not the client's own. The
+ * refusal counts as a wrong guess.
+ */
 export class CredentialError extends OAuthError {}
 
 export const SESSION_ENDED = 'The session has ended.'

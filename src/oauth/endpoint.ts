@@ -4,7 +4,7 @@ import { type Call, callOf } from '#src/http/call.ts'
 import { allowOrigin } from '#src/http/cors.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
 
-/** Headers of each token response: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
+/** Headers of JSON answers; token responses need them: https://www.rfc-editor.org/rfc/rfc6749#section-5.1 */
 const OAUTH_HEADERS = jsonHeaders({ pragma: 'no-cache', vary: 'Origin' })
 
 /** Returns a JSON response of an OAuth endpoint. Caches do not store the response. */

@@ -24,7 +24,10 @@ import { beginLogOut, logOut, revokeSessionsAlone } from '#src/sessions/service.
 import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 
 const PATH = '/oauth/logout'
-/** Parameters that the confirmation form posts again, and that a redirect from POST to GET keeps. */
+/**
+ * Parameters that the confirmation form posts again. A redirect from POST to GET keeps them and
+ * `id_token_hint`.
+ */
 const kept = ['client_id', 'post_logout_redirect_uri', 'state', 'ui_locales']
 
 type Parameters = ReadonlyMap<string, string>

@@ -72,7 +72,7 @@ export const postRegister = (context: Context) =>
 
 /**
  * True for a scope that a dynamic client may get: each scope in `dynamicScopes`, and each scope of an API,
- * even of an API that does not exist yet. Permissions and all other scopes of OpenID Connect are refused.
+ * even of an API that does not exist yet. False for permissions and all other scopes of OpenID Connect.
  */
 const mayAsk = (scope: string): boolean =>
   expand([scope]).size === 0 && (dynamicScopes.includes(scope) || !openidScopes.includes(scope))

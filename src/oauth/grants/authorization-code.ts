@@ -169,8 +169,9 @@ const beginSession = async (
   const { session_id } = code
   const { ip_address, user_agent } = code.client_info ?? user
   const ends_by = sessionEnd(settingsOf(user), now)
-  // A session without a refresh token ends with its access token. It must not end earlier, because a
-  // revocation finds only active sessions. Only the console extends such a session.
+  // A session without a refresh token ends with its access token. It must not end earlier, because lists show
+  // only active sessions, and a revocation by client or organization ends only these. Only the console
+  // extends such a session.
   const isRefreshed = client.grant_types.includes('refresh_token')
   const form = accessTokenForm(context, client, api)
   const lifetime = (isRefreshed ? client.refresh_token_ttl : form.lifetime) * SECOND

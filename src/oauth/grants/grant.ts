@@ -200,8 +200,8 @@ export const accessTokenOf = (core: Core, client: Client, grant: AccessGrant): T
 }
 
 /**
- * Length in characters above which the SDK and Gatehouse's own endpoints refuse an access token, because it
- * does not fit into 16 KiB of headers.
+ * Length in characters above which the SDK refuses an access token. With the other headers of a request, such
+ * a token hardly fits into the 16 KiB that Gatehouse's own endpoints accept.
  */
 const LONG_TOKEN = 15 * 1024
 
