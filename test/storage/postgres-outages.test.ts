@@ -66,6 +66,23 @@ const refusals = () => {
     await drop()
   })
 
+  test('the server ends the connection of a start, as in a restart', async () => {
+    const { url, drop } = await temporaryPostgres()
+    const sql = new SQL({ url, max: 1 })
+    await sql.begin(async restore => {
+      await restore.unsafe('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE')
+      const opened = openPostgres({ url }).catch(error => error)
+      const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+      await until(async () => (await ask(url, `${end} AND datname = current_database()`)).length > 0)
+      expect(await opened).toMatchObject({
+        message: expect.stringMatching(/^PostgreSQL at .*: the server ended the connection; it may be restart/),
+        exit_code: 75,
+      })
+    })
+    await sql.close()
+    await drop()
+  })
+
   test('the database is empty, for commands that create none', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(url, { migrate: false })).toMatch(
@@ -210,6 +227,10 @@ const outages = () => {
         unavailable,
       )
       expect(await store.ready()).toBe(false)
+      await expect(openPostgres({ url })).rejects.toMatchObject({
+        message: expect.stringMatching(/^PostgreSQL at .*: the server is a standby or read-only at present\.$/),
+        exit_code: 75,
+      })
       proxy.aim(next.port)
       await store.write(tx => put(tx, 'next primary'))
       await until(() => store.ready())

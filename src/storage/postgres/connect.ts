@@ -122,6 +122,7 @@ export const connectTo = (
   })
 
 const reasons: Record<string, string> = {
+  '25006': 'the server is a standby or read-only at present',
   '28P01': 'the password is not accepted',
   '28000': 'pg_hba.conf does not allow this user to connect from here',
   '3D000': 'the database does not exist; create it with createdb',
@@ -130,13 +131,18 @@ const reasons: Record<string, string> = {
   '55000': 'the database does not accept connections at present',
   '55P03': 'the database is locked; a restore or migrate-to may be running',
   '57014': 'no answer in time; a restore or copy may be running',
+  '57P01': 'the server ended the connection; it may be restarting',
+  '57P02': 'the server ended the connection; it may be restarting',
   '57P03': 'the server is starting up or shutting down',
   ERR_POSTGRES_CONNECTION_REFUSED: 'no server answers at this address',
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
-/** Codes of conditions that may be temporary. For these the command exits with 75. */
-const passing = /^(53300|55000|55P03|57014|57P03|ERR_POSTGRES_CONNECTION_\w+)$/
+/**
+ * Codes of further conditions that may be temporary. For these, and when the connection is lost, the command
+ * exits with 75.
+ */
+const passing = /^(25006|40001|40P01|53[23]00|55000|55P03|57014)$/
 
 /** Returns the error for the command line. Its message is one line and contains no user name or password. */
 export const refusal = (error: unknown, where: string): StorageError => {
@@ -144,7 +150,8 @@ export const refusal = (error: unknown, where: string): StorageError => {
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
   const known = codes.find(code => Object.hasOwn(reasons, code))
   const reason = known ? reasons[known] : `${error instanceof Error ? error.message : error}`
-  return new StorageError(`${where}: ${reason}.`, codes.some(code => passing.test(code)) ? 75 : 78)
+  const isPassing = isLost(error) || codes.some(code => passing.test(code))
+  return new StorageError(`${where}: ${reason}.`, isPassing ? 75 : 78)
 }
 
 /**

@@ -55,6 +55,12 @@ const LOCK_POLL = 50
  */
 const PLANNING = { enable_seqscan: 'off', jit: 'off' }
 
+const refuse =
+  (where: string) =>
+  (error: unknown): never => {
+    throw refusal(error, where)
+  }
+
 const prepare = async (options: PostgresOptions): Promise<ReturnType<typeof parseUrl>> => {
   const parsed = parseUrl(options.url)
   const sql = connectTo(parsed, 1, { statement_timeout: 0 })
@@ -115,7 +121,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   const notify = (topics?: ReadonlySet<Topic>) => {
     for (const listener of listeners) listener(topics)
   }
-  const changes = await postgresChanges(() => connectTo(parsed, 1), notify)
+  const changes = await postgresChanges(() => connectTo(parsed, 1), notify).catch(refuse(parsed.where))
   const metrics = openMetrics()
   const probe = openProbe(commitMetrics(metrics))
   const { write, rehearse, close } = postgresWriter(writers, connections, {
