@@ -61,6 +61,9 @@ export const isHeldUp = has(/^55P03$/)
  */
 export const isLost = has(/^(ERR_POSTGRES_\w*(CONNECTION|TIMEOUT)\w*|08\w{3}|57P0[1-5]|25P03)$/)
 
+/** True when PostgreSQL ended the session at a statement. It executes no later statement of the session. */
+export const isEnded = has(/^57P0[1-5]$/)
+
 /**
  * True when the connection is not lost, but a new connection can help. After a failover the old connection
  * can lead to a server that is now a standby, or its plans can be older than the schema. In both cases

@@ -9,7 +9,7 @@ import type { Migrations } from '#src/storage/sqlite/apply-migrations.ts'
 import { type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { isPostgres } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
-import { ask, put, stored, unavailable } from './copies.ts'
+import { ask, killOthers, put, stored, unavailable } from './copies.ts'
 import { openProxy } from './proxy.ts'
 
 const refusals = () => {
@@ -75,7 +75,9 @@ const refusals = () => {
       const end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
       await until(async () => (await ask(url, `${end} AND datname = current_database()`)).length > 0)
       expect(await opened).toMatchObject({
-        message: expect.stringMatching(/^PostgreSQL at .*: the server ended the connection; it may be restart/),
+        message: expect.stringMatching(
+          /^PostgreSQL at .*: the server ended the connection; it may be restart/,
+        ),
         exit_code: 75,
       })
     })
@@ -183,6 +185,19 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
+  test('a write that is sent at once with its commit runs again when a restart has ended its connection', async () => {
+    const store = await openPostgres({ url, connections: 1 })
+    const add = (name: string) =>
+      store.write(async tx => {
+        void tx.later(tx.insert(tx.tables.settings).values({ name, value: name, updated_at: 1 }).execute())
+      })
+    await add('kept connection')
+    await ask(url, killOthers)
+    await add('sent at once')
+    expect(await stored(store, 'sent at once')).toBe('sent at once')
+    await store.close()
+  }, 60_000)
+
   test('a server that refuses all writes is not ready, until a write succeeds again', async () => {
     const store = await openPostgres({ url, connections: 2 })
     await store.write(tx => put(tx, 'writable'))
@@ -228,7 +243,9 @@ const outages = () => {
       )
       expect(await store.ready()).toBe(false)
       await expect(openPostgres({ url })).rejects.toMatchObject({
-        message: expect.stringMatching(/^PostgreSQL at .*: the server is a standby or read-only at present\.$/),
+        message: expect.stringMatching(
+          /^PostgreSQL at .*: the server is a standby or read-only at present\.$/,
+        ),
         exit_code: 75,
       })
       proxy.aim(next.port)

@@ -2,6 +2,7 @@ import type { ReservedSQL, SQL } from 'bun'
 import type { CommitMetrics } from '#src/storage/commit-metrics.ts'
 import {
   isConflict,
+  isEnded,
   isHeldUp,
   isLost,
   isStorageFailure,
@@ -83,6 +84,9 @@ interface Failed {
   unsure: boolean
   topics: ReadonlySet<Topic>
 }
+
+/** If PostgreSQL ended the session at a statement before COMMIT (`failure`), it has not executed COMMIT. */
+const isUnsure = (cause: unknown, failure: unknown): boolean => isLost(cause) && !isEnded(failure)
 
 const takeSlot = async (connection: ReservedSQL, stall: number): Promise<void> => {
   await withTimeout(connection.unsafe(TAKE_SLOT), () => connection.close(), stall)
@@ -170,7 +174,7 @@ const openWriter = (
       else await connection?.unsafe('ROLLBACK').catch(drop)
       // A statement of this attempt that fails late must not make the next transaction fail.
       await Promise.all(state.sent)
-      return { error, cause, unsure: ending && isLost(cause), topics: state.topics }
+      return { error, cause, unsure: ending && isUnsure(cause, state.failure), topics: state.topics }
     } finally {
       inTransaction = false
     }
