@@ -21,14 +21,16 @@ export const postSelectAccount =
     const { browser, flow: opened, form } = await openStep(context, call, 'select_account')
     const forgotten = form.get('forget')
     if (forgotten !== undefined) return forget(context, browser, opened, forgotten)
-    const flow = { ...opened, pending: { ...opened.pending, login_id: null, selected: false, proof: null } }
+    // The owner may have replaced the recovery codes since a recovery began, so a choice ends the recovery.
+    const nothing = { login_id: null, selected: false, proof: null, recovered_by: null }
+    const flow = { ...opened, pending: { ...opened.pending, ...nothing } }
     const logins = await listBrowserLogins(context, browser, flow)
     const next = decideAmong(context, flow, logins)
     if (next.step !== 'select_account') throw new PageError('expired', 400)
     const picked = form.get('login')
     const login = next.logins.filter(isLogin).find(({ id }) => id === picked)
     if (!login && picked !== 'other') throw new PageError('bad_request', 400)
-    const chosen = { login_id: login?.id ?? null, selected: true, proof: null }
+    const chosen = { ...nothing, login_id: login?.id ?? null, selected: true }
     await context.store.write(async tx => {
       if (!(await updatePending(tx, flow.pending.request_hash, chosen))) throw new PageError('expired', 400)
     })

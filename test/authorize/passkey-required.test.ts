@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
-import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import {
   addPasskeyUser,
   codeOf,
@@ -192,6 +192,29 @@ describe('PEO-14 where passkeys are required', () => {
       ['pwd', 'otp', 'mfa', 'hwk'],
     ])
     expect(await factorsOf(user.id)).toHaveLength(2)
+  })
+
+  test('PEO-16 new codes end a recovery, even if the older login is chosen again', async () => {
+    const [user, other] = [await newUser(), await newUser()]
+    const [browser, owner] = [openBrowser(app), openBrowser(app)]
+    for (const { username } of [other, user])
+      await signIn(browser, await browser.get(toClient({ prompt: 'login' })), username)
+    const saved = await enrolPasskey(owner, await openEnrolment(owner, user.username))
+    await require(true)
+    const chooser = await browser.get(toClient({ prompt: 'select_account' }))
+    // The latest login is the first that the page offers.
+    const login = formOf(chooser).buttons.find(({ name }) => name === 'login')?.value ?? ''
+    const choose = async () => browser.follow(await browser.submit(chooser, { login }))
+    const step = await browser.get(linkWith(await choose(), 'method=recovery'))
+    const [recovery_code = ''] = recoveryCodesOf(saved.page)
+    const asked = await browser.follow(await browser.submit(step, { recovery_code }, '/oauth/second-factor'))
+    expect(asked.heading).toBe('Add a passkey')
+    await owner.submit(await owner.get('/account/security'), {}, '/account/security/codes')
+    await app.events()
+    expect((await choose()).heading).toBe('Two-step verification')
+    expect((await enrolPasskey(browser, asked)).page.status).toBe(400)
+    expect(await factorsOf(user.id)).toHaveLength(1)
+    expect(await app.events()).toEqual([])
   })
 
   test('PEO-16 new codes end a recovery in an older login', async () => {
