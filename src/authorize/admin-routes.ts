@@ -6,25 +6,28 @@ import { example } from '#src/http/example.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import { listUserSessions } from '#src/sessions/list-store.ts'
+import { listUserSessions, MAX_LISTED } from '#src/sessions/list-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { listGrants } from './consent-store.ts'
-
-/** Maximum number of sessions that are read for one user, as on the account page. */
-const MOST = 100
 
 const UserApplication = z
   .object({
     client_id: z.string().describe('Client that the user has used.'),
     name: z.string().describe('Name of the client.'),
-    scopes: z.array(z.string()).describe('Scopes that the user has consented to.'),
+    scopes: z
+      .array(z.string())
+      .describe(
+        'Scopes that the user has consented to. A scope of an API is `API_ID/SCOPE`. An `API_ID` alone allows tokens for the API.',
+      ),
     granted_at: time
       .nullable()
       .describe('Time of the first consent; null when none was needed or asked for.'),
     sessions: count.describe(
-      `Number of active sessions at the client, among the user’s ${MOST} newest sessions.`,
+      `Number of active sessions at the client, among the user’s ${MAX_LISTED} newest sessions.`,
     ),
-    last_active_at: time.nullable().describe('Time of the latest use of one of these sessions.'),
+    last_active_at: time
+      .nullable()
+      .describe('Time of the latest use of one of these sessions; null without sessions.'),
   })
   .meta({
     id: 'UserApplication',

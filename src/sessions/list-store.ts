@@ -182,7 +182,7 @@ const countAllSessions = async (
  * Maximum number of sessions in a list without pages. A page of the admin API has the same limit
  * (`listQuery`). Older sessions are omitted.
  */
-const MAX_LISTED = 100
+export const MAX_LISTED = 100
 
 /**
  * Returns the newest active sessions of a user with the names of the clients. Returns at most `MAX_LISTED`
