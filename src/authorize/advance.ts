@@ -146,8 +146,8 @@ export const settle = async <F extends Flow>(
 }
 
 /**
- * True when the login of a page became too old while the page was open. The next step asks the same user to
- * authenticate again.
+ * True when the user of a page has to authenticate again before the form of the page is handled. This is the
+ * case, for example, when the login became too old while the page was open.
  */
 export const isStale = (next: Next, login_id: string | undefined): next is Next & { login: BrowserLogin } =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
@@ -213,8 +213,8 @@ const endFlow = async (
 }
 
 /**
- * Stores a user's consent. Records `client.first_used` at the organization's first consent to a dynamic
- * client, so that administrators learn of a client that none of them has registered.
+ * Stores a user's consent. Records `client.first_used` if no user of the organization has consented to the
+ * dynamic client yet, so that administrators learn of a client that none of them has registered.
  */
 const allow = async (
   context: Context,
@@ -243,7 +243,12 @@ const allow = async (
 const notAllowed = ['not_allowed', 403] as const
 const expired = ['expired', 400] as const
 
-/** Ends a flow with an error instead of a code. */
+/**
+ * Ends a flow with an error, which is sent to the client.
+ *
+ * @throws PageError 400 or 403 in a flow without a client; 400 `expired` when another request has ended the
+ * flow
+ */
 export const refuseAuthorization = async (
   context: Context,
   call: Call,

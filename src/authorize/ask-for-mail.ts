@@ -14,8 +14,9 @@ import { checkThrottle, countFailure, type Limit } from '#src/sign-in/throttle.t
  * Limits of the mails that people request without a login. `PER_NETWORK` counts per recipient and network,
  * and allows for a person who asks again once or twice. `PER_RECIPIENT` counts per recipient over all
  * networks. `PER_ADDRESS` counts per network over all recipients. This limit is the largest, because the
- * people of an office share a network. The wait for a recipient is the lifetime of a link, so the recipient
- * always has a working link, even if others use up the limit.
+ * people of an office share a network. The wait for a recipient is the lifetime of a reset link, so a
+ * recipient of reset links always has a working link, even if others use up the limit. A code expires
+ * earlier. For codes, the requests of known browsers are therefore counted under another `recipient`.
  */
 const PER_NETWORK: Limit = { kind: 'window', count: 3, window: HOUR, wait: LINK_LIFETIME }
 const PER_RECIPIENT: Limit = { kind: 'window', count: 10, window: HOUR, wait: LINK_LIFETIME }
@@ -43,10 +44,11 @@ export const knownOwner = (
  * reveal whether `recipient` has reached its limit, so that a stranger learns nothing about requests of
  * others.
  *
- * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then does not
- *   apply
+ * @param recipient key under which the mails of the recipient are counted
+ * @param owner the recipient, if one of the recipient's known browsers asks; `PER_ADDRESS` then counts the
+ *   request, but does not refuse it
  * @returns the milliseconds for which the network has to wait; 0 when the request was accepted
- * @throws AppError 429 when the budget of the network or the organization is spent
+ * @throws AppError 429 when the budget of the network, the organization or the known browser is spent
  */
 export const askForMail = async (
   context: Context,

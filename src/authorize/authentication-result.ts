@@ -28,8 +28,8 @@ interface AuthenticationMethod {
 }
 
 /**
- * The login or first factor that the flow chooses. `login` is set when a login began, or was raised to a
- * higher level.
+ * The login or first factor with which the flow goes on. `login` is set when a login began, or when a factor
+ * was added to an existing login.
  */
 interface Outcome {
   kind: 'accepted'
@@ -49,7 +49,7 @@ interface AuthenticationResult extends AuthenticationMethod {
   confirm?: (tx: Transaction) => Promise<unknown>
   action?: PostLoginAction
   /**
-   * The linked account at a provider by which the user was identified. When the login begins, the user must
+   * The linked account with which the user signed in at a provider. When the login begins, the user must
    * still be able to sign in with this account.
    */
   account?: FirstFactorProof['account']
@@ -71,13 +71,17 @@ interface AuthenticationResult extends AuthenticationMethod {
    * even if `last_login` is set.
    */
   is_first?: true | undefined
-  /** Returns the page to show in place of the next step, after the login has begun. */
+  /**
+   * Returns the page to show in place of the next step. Set only for an authentication that needs no further
+   * factor.
+   */
   show?: () => Promise<Response>
 }
 
 /**
- * Starts the login, stores it as the flow's choice and continues. When the user has to prove a second
- * factor, the login and the post-login action wait for that factor (O-69).
+ * Starts the login and continues the flow with it. If the user has to prove or add another factor, the login
+ * and the post-login action wait for that factor (O-69). If the page asked another user to confirm their
+ * identity, the login page is shown again with an error.
  */
 export const proceedAs = (
   context: Context,
@@ -204,8 +208,8 @@ const originOf = async (
 }
 
 /**
- * Continues after the user of this step has proven another factor. Starts the login, or raises the existing
- * login to the new level.
+ * Continues after the user of this step has proven or added another factor. Starts the login, or adds the
+ * factor to the existing login.
  */
 export const completeWithFactor = async (
   context: Context,

@@ -71,8 +71,8 @@ export const getStoredPost =
   }
 
 /**
- * Handles an authorization request. Errors are pages until the redirect URI is verified. Afterwards
- * {@link redirectingErrors} sends them to the client.
+ * Handles an authorization request. Errors are pages until the redirect URI is verified. Afterwards they go
+ * to the client, with the exceptions that {@link redirectingErrors} names.
  */
 export const handleAuthorizationRequest = async (
   context: Context,
@@ -97,9 +97,10 @@ export const handleAuthorizationRequest = async (
 }
 
 /**
- * Returns the client and redirect URI of a request. `sources` are the raw query strings and forms of the
- * request. A refusal is shown as an error page. It is never sent to the redirect URI, because that is not
- * verified yet.
+ * Returns the parameters, the client and the target of a request. `sources` are the raw query strings and
+ * forms of the request.
+ *
+ * @throws PageError 400 for each refusal, because the redirect URI is not verified yet
  */
 const readTarget = async (context: Context, call: Call, sources: readonly string[]) => {
   const refuse = (...why: Refusal) => refuseRequest(context, call, ...why)

@@ -36,8 +36,8 @@ const consentClient = async (context: Context, { request, client, organization }
 
 /**
  * Asks the person to approve or deny the requested scopes that this person can grant. `isConsentDue`
- * (protocol/oauth/next-step.ts) decides when the page is shown. At a step-up the list includes scopes that
- * were granted before, because the token contains these scopes too.
+ * (protocol/oauth/next-step.ts) decides when the page is shown. If the user granted some of the scopes
+ * before, the list includes these scopes too, because the token contains them.
  */
 export const consentPage = async (
   context: Context,

@@ -14,8 +14,8 @@ import { refuseRequest } from './refused-request.ts'
  * login, so that a request without a login causes no outbound call. Returns the same flow when the client has
  * no document, or when the document has been read already.
  *
- * @throws PageError when the document cannot be used, or lacks the redirect URI; AppError 429 or 503 when too
- * many documents are being read
+ * @throws PageError 400 when the document cannot be used, or lacks the redirect URI; AppError 429 or 503 in
+ * the cases of {@link findDocument}
  */
 export const withDocument = async <F extends Flow>(
   context: Context,

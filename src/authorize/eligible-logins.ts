@@ -165,7 +165,8 @@ const OFFER_AGAIN = 30 * DAY
  * True when server and browser support passkeys, and a passkey may be offered to the user. The user must have
  * typed a password, and must have proven the second factor if there is one. The user must have no passkey,
  * must be allowed to add a factor, and must not have declined the offer lately. False in flows that confirm
- * the user or add a factor. False in development mode, so that tests see the same pages in every browser.
+ * the user, and in flows that add a factor or have added one. False in development mode, so that tests see
+ * the same pages in every browser.
  */
 const isOfferDue = (
   { config, store, clock, loginPage }: Context,
@@ -243,9 +244,9 @@ export const owedBy = (
 const isRecovered = ({ pending }: Flow, user_id: UserId): boolean => pending?.recovered_by === user_id
 
 /**
- * Returns a list with the user of a proven first factor. The list is empty in three cases: the password or
- * the recovery codes were replaced after the proof, the logins of the user were ended after the proof, or the
- * user is disabled or deleted.
+ * Returns a list with the user of a proven first factor. The list is empty in three cases: the password, the
+ * recovery codes or the address were replaced after the proof, the logins of the user were ended after the
+ * proof, or the user is disabled or deleted.
  */
 const findProven = async (q: Queries, { organization }: Flow, proof: FirstFactorProof) => {
   const user = await findUser(q, organization.id, proof.user_id)

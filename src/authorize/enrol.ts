@@ -43,8 +43,8 @@ export const postEnrol =
         ? offerPasskeyPage(context, browser, flow, login, refused)
         : enrolPage(context, browser, flow, login, refused, using)
     }
-    // The page offers only factors that reach the level of the login, and only a passkey in the step
-    // `offer_passkey`. A form with another factor does not come from the page.
+    // The page offers only factors that reach the required level (`login.level`), and only a passkey in the
+    // step `offer_passkey`. A form with another factor does not come from the page.
     if (levelWith(using) < login.level || (isOffered && using === 'totp'))
       throw new PageError('bad_request', 400)
     const factor = await newFactor(context, flow, login, form, isOffered)

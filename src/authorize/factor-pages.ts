@@ -19,8 +19,9 @@ type Method = 'totp' | 'passkey' | 'recovery'
 
 /**
  * True when the organization requires passkeys. A user who has lost the passkey then proves a recovery code
- * instead, and adds a new passkey. Without the code the user would be locked out. When only the client asks
- * for a passkey (`acr_values=phr`), the code is refused: other logins of the user need no passkey.
+ * instead, and adds a new passkey. Without the code the user would be locked out. When only the client
+ * (`acr_values=phr`) or only the console (`console_acr`) needs a passkey, the code is refused, because other
+ * logins of the user need no passkey.
  */
 export const mayRecover = ({ organization }: StoredFlow): boolean => settingsOf(organization).passkey_required
 
@@ -37,9 +38,10 @@ const methodsFor = (flow: StoredFlow, { factors, level }: BrowserLogin): Method[
 }
 
 /**
- * Returns the days for which the page offers to remember the browser. Returns undefined when even a
- * remembered browser needs the second factor. This applies when the organization requires a passkey, when the
- * user changes the account, and when the first factor was neither a password nor a provider.
+ * Returns the days for which the page offers to remember the browser. Returns undefined in the cases of
+ * {@link rememberDays}. Also returns undefined when the organization requires a passkey, when a change of the
+ * account waits for the second factor, and when the first factor was neither a password nor a provider,
+ * because even a remembered browser then needs the second factor.
  */
 export const daysFor = (flow: StoredFlow, login: BrowserLogin): number | undefined => {
   const { passkey_required } = settingsOf(flow.organization)

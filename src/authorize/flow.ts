@@ -66,8 +66,8 @@ export interface Flow {
 export type StoredFlow = Flow & { readonly pending: Pending; readonly handle: string }
 
 /**
- * Loads client and organization of a request as they are now, so that changes made since the request was
- * stored take effect.
+ * Loads the client, the APIs and the organization of a request as they are now, so that changes made since
+ * the request was stored take effect.
  *
  * @throws PageError 400: `unknown_client` or `bad_redirect` when client or redirect URI are no longer
  *   registered; `expired` when the client may no longer make this request or the organization was deleted
@@ -98,7 +98,7 @@ export const apisOf = ({ store }: Context, client: Client, resources: readonly s
     }),
   )
 
-/** Returns the APIs of a request. Returns undefined when the client may no longer make the request. */
+/** Returns the APIs of a request, or undefined when the client may no longer make the request. */
 const apisToAsk = async (
   context: Context,
   client: Client,
@@ -162,7 +162,12 @@ export const newHandle = ({ client, organization, request }: Flow): string => {
   return request.any_organization ? `own-${newSecret()}` : `own-${organization.slug}-${newSecret()}`
 }
 
-/** Stores a flow for this browser, and sets the browser cookie when it is missing. */
+/**
+ * Stores a flow for this browser. If the browser has no browser cookie, `cookies` contains the Set-Cookie
+ * line for a new one.
+ *
+ * @throws AppError 429 when the budget of the network, the organization or the known browser is spent
+ */
 export const storeFlow = async (
   context: Context,
   { call }: BrowserSession,
@@ -217,12 +222,12 @@ export const findFlow = async (
   return { ...flow, pending, handle }
 }
 
-// Separates the parts of a CSRF token: the request's handle, the login's id, a hash. None contains a tilde.
+// Separates the handle, the id of a login or user, and a hash in a CSRF token. None contains a tilde.
 const SEPARATOR = '~'
 
 /**
- * Returns the `csrf_token` of a step's form. The token names the request, the login that is shown, and
- * `content`: a hash of what else the page shows.
+ * Returns the `csrf_token` of a step's form. The token names the request, the login or user that the page
+ * shows, and `content`, such as a hash of the scopes that a consent page shows.
  */
 export const stepToken = (
   context: Context,
@@ -239,9 +244,9 @@ interface PostedStep {
   browser: BrowserSession
   flow: StoredFlow
   form: ReadonlyMap<string, string>
-  /** The login that the page showed. */
+  /** The login or user that the page showed. */
   login_id: SubjectId | undefined
-  /** The hash of what else the page showed. */
+  /** The `content` that the page gave to {@link stepToken}. */
   content: string | undefined
 }
 
@@ -249,8 +254,8 @@ interface PostedStep {
  * Opens the form of a step. The CSRF token names the request. If the form has a field `request`, the field
  * must name the same request.
  *
- * @throws PageError 403 for a form from another origin, or without a token of this browser and step; 400 when
- * the request is no longer pending
+ * @throws PageError 403 for a form from another origin, or without a token of this browser and step; 400 in
+ * the cases of {@link findFlow}
  */
 export const openStep = async (context: Context, call: Call, purpose: CsrfPurpose): Promise<PostedStep> => {
   checkOrigin(context.config, call.request)
@@ -268,7 +273,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   return { browser, flow, form, login_id: login_id as SubjectId | undefined, content }
 }
 
-/** Chooses the login that the page showed. Changes nothing when the page showed no stored login. */
+/** Chooses the login that the page showed. Changes nothing if the page showed a user without a login. */
 export const chooseLogin = (flow: StoredFlow, login_id: SubjectId | undefined): StoredFlow => {
   const { pending } = flow
   if (!isLoginId(login_id) || chosenOf(flow) === login_id) return flow

@@ -7,9 +7,9 @@ import { openStep } from './flow.ts'
 import { chooseAgain } from './store.ts'
 
 /**
- * Leaves a step when the user wants to use another account. Continues at the account chooser, or at the
- * login page when this browser has no other login. Drops the proofs of this flow, because they belong to the
- * user who leaves.
+ * Leaves a step when the user wants to use another account. Continues at the account chooser. If this browser
+ * has no other login, or the request names its user, continues at the login page. Drops the proofs of this
+ * flow, because they belong to the user who leaves.
  */
 export const postOtherAccount =
   (context: Context) =>

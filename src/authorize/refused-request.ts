@@ -71,9 +71,9 @@ export const refuseRequest = async (
 }
 
 /**
- * Returns the error that the client gets. The log names the allowed scopes of an `invalid_scope`. The client
- * gets these scopes in development mode only. Otherwise a stranger could list the scopes of a client by its
- * public id.
+ * Returns the error that the client gets. The description of an `invalid_scope` names the allowed scopes. It
+ * is sent in development mode only, because otherwise a stranger could list the scopes of a client by its
+ * public id. The log names the client's own scopes, but not the scopes of APIs.
  */
 export const publicError = (
   context: Context,

@@ -54,8 +54,8 @@ export const postSecondFactor =
           }
         }
         const recovers = using === 'recovery' && mayRecover(flow)
-        // The page offers only factors that reach the level of the login, so a form with a weaker factor does
-        // not come from the page.
+        // The page offers only factors that reach the required level (`login.level`), so a form with a weaker
+        // factor does not come from the page.
         if (levelOf(proof.acr) < login.level && !recovers) throw new PageError('bad_request', 400)
         if (!(await consumeRound(tx, flow.pending))) throw new PageError('expired', 400)
         const then = recovers ? recoveredBy(flow, login.user_id) : flow
@@ -78,7 +78,7 @@ const REPAIR = '/account/security?notice=recovery_code_used'
  * Returns the flow with the security page as its last page, because on this page a user who needed a recovery
  * code can remove a lost factor. Changes nothing if a client asked for the login, the request names a last
  * page (`back`) other than /account, the user has not authenticated in this flow, or the user may not change
- * factors.
+ * factors. The last page is not stored, so it is /account again if another step is due before the end.
  */
 const endOnSecurityPage = async (
   { store }: Context,

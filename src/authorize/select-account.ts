@@ -38,8 +38,8 @@ export const postSelectAccount =
   }
 
 /**
- * Signs a user out of this browser and shows the chooser again. Ignores a login that has ended, or was not
- * offered.
+ * Signs a user out of this browser and shows the chooser again, or the login page if no login is left.
+ * Ignores a login that has ended, or that belongs to another browser or organization.
  */
 const forget = async (
   context: Context,

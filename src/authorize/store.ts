@@ -71,7 +71,7 @@ export const findPending = async (
 /** A proven first factor that waits for the second factor. */
 export type FirstFactorProof = NonNullable<Pending['proof']>
 
-/** The login or first factor that a flow has chosen. */
+/** The login or first factor with which a flow goes on. */
 export type ChosenLogin = Pick<Pending, 'login_id' | 'selected' | 'proof'>
 
 /** Stores a new pending request. */
@@ -79,7 +79,7 @@ export const insertPending = async (tx: Transaction, pending: Pending): Promise<
   await tx.insert(tx.tables.authorization_requests).values(pending)
 }
 
-/** Stores the choice of a flow. Returns true when the request was still pending. */
+/** Stores the login or first factor with which a flow goes on. Returns true if the request still exists. */
 export const updatePending = async (
   tx: Transaction,
   request_hash: SecretHash,

@@ -46,7 +46,7 @@ const TestedToken = z
     alg: z.string().describe('Algorithm of the signature.'),
     typ: z.string().describe('`typ` of the header.'),
     claims: claims.describe(
-      `Claims as they would be now, except those that need a login: ${OF_LOGIN.join(', ')}.`,
+      `Claims as they would be now, except those in \`hidden\` and those that need a login: ${OF_LOGIN.join(', ')}.`,
     ),
   })
   .meta({
