@@ -38,8 +38,8 @@ const hashOf = ({ master }: Core, request_hash: SecretHash, user_id: string, cod
   master.hmac('email-codes').update(`${request_hash}\0${user_id}\0${code}`).digest('base64url')
 
 /**
- * True when the organization offers codes by mail to this user. The user's own setting is checked elsewhere
- * (`mayUseCode`).
+ * True when the organization offers codes by mail to this user, who must be enabled and have a verified
+ * address. The user's own setting is checked elsewhere (`mayUseCode`).
  */
 export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean> => {
   const organization = await readOrganization(q, user.organization_id)
@@ -59,8 +59,8 @@ const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>
  * Creates the code of a user for a request. An earlier code becomes invalid. Returns undefined when the user
  * is not allowed to use codes, or when the mailbox has got too many codes. `is_known` is true when the
  * request comes from a known browser of the user. `requested_at` (ms) is the time at which the user asked for
- * the code. A repeated attempt to send the mail (`is_retry`) is not counted and replaces no code that was
- * requested later.
+ * the code. A repeated attempt to send the mail (`is_retry`) is not counted. If the user has a code that was
+ * requested later, such an attempt replaces nothing and returns undefined.
  */
 export const createEmailCode = async (
   context: Context,

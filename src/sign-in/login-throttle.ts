@@ -106,7 +106,8 @@ export const budgetsOf = async (
     // budget.
     const own = await find(`${subject}:${networkOf(client_info.ip_address, 48)}`, PER_NETWORK)
     const spare = await find(`${subject}:spare`, SPARE_LIMIT)
-    // `own` does not count a success, because other people in the same network could detect the count.
+    // While the shared budget lasts, a success does not count against `own`, because other people in the same
+    // network could detect the count.
     const shared = { ...common, failed: [common, own], passed: [] }
     if (common.concurrent > 1) return [shared]
     const wait = Math.max(own.wait, spare.wait)

@@ -125,8 +125,8 @@ const parse = <T>(schema: z.ZodType<T>, json: string | undefined): T | undefined
  * server.
  */
 const library = async () => {
-  // @simplewebauthn/server uses a certificate library that needs this module. In the executable the
-  //   certificate library does not load the module itself.
+  // @simplewebauthn/server uses a certificate library that needs this module. In the executable, the
+  // certificate library does not load the module itself.
   await import('reflect-metadata')
   return import('@simplewebauthn/server')
 }

@@ -72,8 +72,8 @@ const BUSY = 2 * SECOND
  * Authenticates a user by name and password. Unknown users, disabled users, users of other organizations and
  * wrong passwords get the same refusal. In each case the server computes the same hashes and raises the same
  * counters. Only the audit log has the reason. The answer thus does not reveal who has an account. Failures
- * are counted over all names of the user. After too many failures, even the correct password gets this
- * refusal, because another answer would confirm the guess.
+ * are counted for the typed name, and over all names of the user. If only the second count is too high, even
+ * the correct password gets this refusal, because another answer would confirm the guess.
  */
 export const provePassword = (context: Context, credentials: Credentials): Promise<PasswordProof> =>
   proveByName(context, credentials, {
@@ -261,7 +261,7 @@ const recordFailure = (
     return { refusal: WRONG }
   })
 
-/** Hashes the password again when the configured cost has risen. */
+/** Hashes the password again if {@link needsRehash} says so. Returns the change that stores the new hash. */
 const rehash = async (
   context: Context,
   { id, password_hash }: UserRow,

@@ -94,9 +94,9 @@ const useLink = async (
   const link = await consumeSignInLink(tx, link_hash, context.clock.now())
   if (!link) throw new PageError('link', 410)
   await checkMaker(tx, link, user.id)
-  // The address is not verified: another person may have signed up with it through a provider. Only the owner
-  // of the address has the link. All provider accounts of the user are unlinked, because they may belong to
-  // the other person.
+  // If the address is not verified, another person may have signed up with it through a provider. Only the
+  // owner of the address has the link of a reset mail. All provider accounts of the user are then unlinked,
+  // because they may belong to the other person.
   if (link.kind === 'reset_password' && !user.email_verified)
     await unlinkAccounts(context, tx, user, client_info)
   await confirmOwner(context, tx, user, client_info)

@@ -67,7 +67,7 @@ const isFromAhead = (blocked_until: number, limit: Limit, now: number): boolean 
 
 /**
  * Returns the milliseconds until `blocked_until`, the end of a wait that `limit` caused. Returns 0 when the
- * wait has ended.
+ * wait has ended, or was stored before the clock was set back.
  */
 export const waitUntil = (blocked_until: number, limit: Limit, now: number): number =>
   isFromAhead(blocked_until, limit, now) ? 0 : Math.max(0, blocked_until - now)
