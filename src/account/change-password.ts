@@ -50,9 +50,9 @@ export const getAccountPassword =
   }
 
 /**
- * Changes the password at the user's request. Ends all sessions, and all logins except the current one,
- * because someone else may have used the old password. The current login continues under a new cookie, with
- * the same authentication time and expiry.
+ * Changes the password at the user's request. Ends all sessions and logins of the user, because someone else
+ * may have used the old password. The current login is replaced by a new one, with a new cookie and the same
+ * authentication time. The new login ends no later than the replaced one.
  */
 export const postAccountPassword =
   (context: Context) =>

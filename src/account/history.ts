@@ -13,7 +13,10 @@ const PAGE = '/account/history'
 /** Maximum number of entries on one page. The admin API has the same default page size. */
 const SHOWN = 20
 
-/** Methods as the page names them, by `amr` value: https://www.rfc-editor.org/rfc/rfc8176#section-2 */
+/**
+ * Methods as the page names them, by `amr` value (https://www.rfc-editor.org/rfc/rfc8176#section-2). The RFC
+ * does not define `fed`, which means a login through a provider.
+ */
 const methods: Record<string, SignInMethod> = {
   pwd: 'password',
   fed: 'provider',

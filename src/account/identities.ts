@@ -22,7 +22,7 @@ import { recordLink } from '#src/sign-in/external-accounts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { openFreshForm, ownPath, permit, type Viewer } from './viewer.ts'
 
-/** True when the user can still sign in after this account is unlinked. */
+/** False when this account is the user's only way in (`isOnlyWayIn`). */
 const mayUnlink = (ways: readonly WayIn[], { provider_id, subject }: ExternalAccount): boolean =>
   !isOnlyWayIn(
     ways,

@@ -75,8 +75,9 @@ export const profilePage = (
 /**
  * Shows the form of names, e-mail address and the attributes that the organization shows. Storing the form
  * requires a recent authentication, because the form can change the address, and a mail to the address can
- * reset the password. A new address takes effect when its verification link is opened. Before that, nobody
- * can sign in with the new address, and the server sends only verification mails to it.
+ * reset the password. A new address takes effect when the user confirms it on the page of its verification
+ * link. Before that, nobody can sign in with the new address, and the server sends only verification mails to
+ * it.
  */
 export const getProfile =
   (context: Context) =>

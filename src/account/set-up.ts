@@ -96,7 +96,7 @@ export const postSetUp =
         })
         cookie = login.cookie
         const begun = { ...user, ...PASSWORD, id: login.login_id, user_id: user.id }
-        // If the console is on, the login is recorded when the console redeems its code.
+        // If the console is on, the login is recorded when the console exchanges its authorization code.
         if (!isConsole) await recordLogin(context, tx, begun, call)
       })
     } catch (error) {

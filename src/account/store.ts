@@ -111,14 +111,14 @@ const SCANNED = 500
 
 /**
  * Maximum milliseconds between the events `user.first_factor_proven` and `user.login` of one sign-in. The
- * user has half an hour for the second factor, and the client has some minutes to exchange the code.
+ * user has half an hour for the second factor, and the client has a minute to exchange the code.
  */
 const FINISHED_IN = HOUR
 
 /**
  * Lists sign-ins of the user and failed attempts, latest first. A first factor is listed only when no login
- * from the same browser and address followed it. `next` is the keyset of the following page. A page with
- * fewer rows than `limit` can still have a next page.
+ * from the same user agent and IP address followed it within `FINISHED_IN`. `next` is the keyset of the
+ * following page. A page with fewer rows than `limit` can still have a next page.
  */
 export const listSignIns = async (q: Queries, user_id: UserId, after: Keyset | undefined, limit: number) => {
   const { events } = q.tables
