@@ -25,8 +25,8 @@ export const factorIn = (
 }
 
 /**
- * False for an organization name that contains an address or a line break. The rule for names of users is
- * stricter, because only administrators choose the name of an organization.
+ * False for an organization name that contains an address or a line break. The rule allows more than the rule
+ * for names of users (`isBare`), because only administrators choose the name of an organization.
  */
 const isBareBrand = (name: string): boolean =>
   !/[\p{L}\p{N}][.:。．｡](?:\p{L}{2}|\p{N})|[/\\@\p{Cc}\u2028\u2029]/u.test(name)
