@@ -71,6 +71,18 @@ test.each(['mail', 'link'] as const)('PEO-46 is not sent to a user who cannot us
   await expectRefused(invitation_id, 'its user can sign in already')
 })
 
+test('PEO-46 stays open when only the letter case of the address changes', async () => {
+  const { user, invitation_id } = await addInvited('link')
+  const { invitation_url } = await expectSent(invitation_id)
+  const { status } = await app.admin('PUT', `/users/${user.id}`, { email: user.email.toUpperCase() })
+  expect(status).toBe(200)
+  expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+    ['user.updated', { fields: ['email'] }],
+  ])
+  expect((await openBrowser(app).get(invitation_url)).status).toBe(200)
+  await expectSent(invitation_id)
+})
+
 test('PEO-46 is not sent when its maker was dismissed or may no longer give what it gives', async () => {
   const maker = await addUser(app, 'maker', { roles: ['admin'] })
   const { access_token: token } = await grantTokens(app, desk, maker, { scope: 'openid admin' })

@@ -88,6 +88,14 @@ describe('links that sign a user in are revoked', () => {
     expect((await browser.get('/account')).heading).toBe('Sign in')
   })
 
+  test('but not when only the letter case of the address changes', async () => {
+    const user = await newUser()
+    const urls = [await resetLink(user), await signInLink(app, user)]
+    const email = user.email.toUpperCase()
+    expect((await app.admin('PUT', `/users/${user.id}`, { email })).body).toMatchObject({ email })
+    for (const url of urls) expect((await openBrowser(app).get(url)).status).toBe(200)
+  })
+
   test('but not by a change of the name, or of the rights of others', async () => {
     const user = await newUser()
     const url = await resetLink(user)

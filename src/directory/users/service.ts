@@ -164,7 +164,7 @@ export const updateUser = (
       await indexAttributes(tx, [row], indexed)
     if (roles) await replaceUserRoles(tx, user.id, roles.ids)
     await keepAdmin?.()
-    if (changed.includes('email') || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
+    if (is_moved || changed.includes('enabled')) await revokePendingLinks(tx, user.id)
     if (changed.includes('email_code')) await removeEmailCode(tx, user.id)
     // Enabling a user who waits for approval approves the user. If the user is disabled later, they must not
     // appear among the waiting users again.
