@@ -1,7 +1,7 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { deliverDue, type Stop, startDelivery } from '#src/delivery/queue.ts'
-import { judgeAcceptance } from '#src/directory/invitations/rules.ts'
+import { isInvitedTaken, judgeAcceptance } from '#src/directory/invitations/rules.ts'
 import { invitationUrl } from '#src/directory/invitations/service.ts'
 import { findInvitation, insertInvitation, replaceInvitationLink } from '#src/directory/invitations/store.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
@@ -96,6 +96,7 @@ const deliverInvitation = async (
     const found = await findInvitation(tx, data.invitation_id ?? '', organization_id)
     if (!found || found.expires_at <= context.clock.now()) return undefined
     if ((await judgeAcceptance(tx, found, context.clock.now())).obstacle) return undefined
+    if (await isInvitedTaken(tx, found)) return undefined
     const link = { link_hash: hashSecret(token), expires_at: found.expires_at }
     return (await replaceInvitationLink(tx, found.id, link)) ? found : undefined
   })

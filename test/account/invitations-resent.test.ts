@@ -71,6 +71,15 @@ test.each(['mail', 'link'] as const)('PEO-46 is not sent to a user who cannot us
   await expectRefused(invitation_id, 'its user can sign in already')
 })
 
+test('PEO-46 is not sent, and not mailed, when a user has its address by now', async () => {
+  const { id } = await create(app, '/invitations', { delivery: 'mail', email: 'taken@example.com' })
+  await addUser(app, 'taken', { email: 'Taken@example.com' })
+  await expectRefused(id, 'a user has its e-mail address by now')
+  while ((await deliverMails(app.context)) > 0);
+  expect(mail.mails.filter(({ to }) => to === 'taken@example.com')).toEqual([])
+  expect(await rows('mails')).toEqual([])
+})
+
 test('PEO-46 stays open when only the letter case of the address changes', async () => {
   const { user, invitation_id } = await addInvited('link')
   const { invitation_url } = await expectSent(invitation_id)

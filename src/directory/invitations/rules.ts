@@ -4,7 +4,7 @@ import { readClient } from '#src/directory/clients/store.ts'
 import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
-import { findUser, rolesNamed, type UserRow } from '#src/directory/users/store.ts'
+import { findUser, rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
 import { CLOCK_SKEW } from '#src/lib/duration.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
@@ -116,6 +116,18 @@ export const judgeAcceptance = async (
   const obstacle = user_id ? await obstacleOfUser(q, invitation, user) : undefined
   return { user, obstacle: obstacle ?? (await obstacleOfMaker(q, invitation, now)) }
 }
+
+/**
+ * True when a user has the address of an invitation for a new user. The page of the invitation would refuse
+ * the address. Its link stays open, because a user can accept the invitation through a provider.
+ */
+export const isInvitedTaken = async (
+  q: Queries,
+  { organization_id, user_id, email }: Pick<Invitation, 'organization_id' | 'user_id' | 'email'>,
+): Promise<boolean> =>
+  user_id === null &&
+  email !== null &&
+  (await takenName(q, { id: 'usr_', organization_id, username: '', email })) !== undefined
 
 const obstacleOfUser = async (
   q: Queries,

@@ -10,7 +10,7 @@ import {
 } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { domainProblems, organizationById, rolesToGive } from '#src/directory/users/rules.ts'
-import { takenName, type UserRow } from '#src/directory/users/store.ts'
+import type { UserRow } from '#src/directory/users/store.ts'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
@@ -20,7 +20,7 @@ import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { enqueueMail, SET_MAIL } from '#src/mail/outbox.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { givenBy, groupsOf, judgeAcceptance, mayInviteInto } from './rules.ts'
+import { givenBy, groupsOf, isInvitedTaken, judgeAcceptance, mayInviteInto } from './rules.ts'
 import { type CreateInvitation, INVITATION_TTL } from './schema.ts'
 import {
   endInvitation,
@@ -94,7 +94,7 @@ export const createInvitation = (context: Core, input: CreateInvitation, by: Cha
     const { organization_id, problems } = await judgeNew(tx, input, by)
     throwProblems(problems)
     const { delivery, email = null, roles, groups, max_uses, expires_in, locale } = input
-    if (email !== null && (await takenName(tx, { id: 'usr_', organization_id, username: '', email })))
+    if (await isInvitedTaken(tx, { organization_id, user_id: null, email }))
       throw valueTaken('email', 'A user of the organization already has this e-mail address.')
     const invited = { organization_id, delivery, email, roles, groups, max_uses }
     const expires_in_ms = expires_in * SECOND
@@ -193,7 +193,8 @@ export const resendInvitation = (context: Core, id: string, by: ChangedBy): Prom
     if (!(await replaceInvitationLink(tx, before.id, link)))
       throw conflict('The invitation was accepted or withdrawn. Create another one.')
     const { obstacle } = await judgeAcceptance(tx, before, context.clock.now())
-    if (obstacle) throw conflict(`The invitation cannot be accepted: ${obstacle}.`)
+    const reason = obstacle ?? ((await isInvitedTaken(tx, before)) && 'a user has its e-mail address by now')
+    if (reason) throw conflict(`The invitation cannot be accepted: ${reason}.`)
     const invitation = { ...before, ...link }
     await recordInvitation(context, tx, by, 'invitation.sent', invitation)
     return send(context, tx, by, invitation, token)
