@@ -28,11 +28,13 @@ import { enrolPage, offerPasskeyPage, secondFactorPage } from './factor-pages.ts
 import {
   accountRequest,
   type BrowserSession,
+  chooseLogin,
   chosenOf,
   type Flow,
   findFlow,
   flowOf,
   isProven,
+  openStep,
   type StoredFlow,
   storeFlow,
 } from './flow.ts'
@@ -151,6 +153,25 @@ export const settle = async <F extends Flow>(
  */
 export const isStale = (next: Next, login_id: string | undefined): next is Next & { login: BrowserLogin } =>
   next.step === 'login' && next.login !== undefined && next.login.id === login_id
+
+/**
+ * Opens the posted form of a step that is due for the login that the page showed. Returns an answer instead
+ * when this login became too old while the page was open.
+ *
+ * @throws PageError 400 `expired` when another step or another login is due; the errors of {@link openStep}
+ */
+export const openDueStep = async (
+  context: Context,
+  call: Call,
+  step: 'second_factor' | 'change_password' | 'attributes' | 'terms',
+) => {
+  const { browser, flow: opened, form, login_id } = await openStep(context, call, step)
+  const flow = chooseLogin(opened, login_id)
+  const next = await decide(context, browser, flow)
+  if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
+  if (next.step !== step || next.login.id !== login_id) throw new PageError('expired', 400)
+  return { browser, flow, form, login: next.login }
+}
 
 /** Loads a stored flow again and continues with the step that is due now. */
 export const resume = async (

@@ -4,9 +4,9 @@ import type { Call } from '#src/http/call.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { chooseNewPassword } from '#src/sign-in/new-password.ts'
 import { confirmProof } from '#src/sign-in/password.ts'
-import { advance, decide, isStale } from './advance.ts'
+import { openDueStep } from './advance.ts'
 import { proceedAs } from './authentication-result.ts'
-import { chooseLogin, isProven, openStep } from './flow.ts'
+import { isProven } from './flow.ts'
 import { changePasswordPage } from './step-pages.ts'
 
 /**
@@ -15,20 +15,18 @@ import { changePasswordPage } from './step-pages.ts'
 export const postChangePassword =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'change_password')
-    const flow = chooseLogin(opened, login_id)
-    const next = await decide(context, browser, flow)
-    if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
-    if (next.step !== 'change_password' || next.login.id !== login_id) throw new PageError('expired', 400)
-    const { organization_id, user_id } = next.login
+    const opened = await openDueStep(context, call, 'change_password')
+    if (opened instanceof Response) return opened
+    const { browser, flow, form, login } = opened
+    const { organization_id, user_id } = login
     const user = await context.store.read(q => findUser(q, organization_id, user_id))
     if (!user) throw new PageError('expired', 400)
     // Asks for the current password if the user has not authenticated in this flow, because a stranger at a
     // signed-in browser must not set a password.
     const person = { user, ask_current: !isProven(flow), client_info: call }
     const { password_hash, retry } = await chooseNewPassword(context, flow.organization, form, person)
-    if (retry) return changePasswordPage(context, browser, flow, next.login, retry)
-    const { acr, amr, auth_time, signed_in_at, expires_at: until } = next.login
+    if (retry) return changePasswordPage(context, browser, flow, login, retry)
+    const { acr, amr, auth_time, signed_in_at, expires_at: until } = login
     return proceedAs(context, browser, flow, {
       user,
       acr,

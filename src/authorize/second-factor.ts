@@ -10,11 +10,11 @@ import { challengeOf, parseAssertion, verifyAssertion } from '#src/sign-in/passk
 import { confirmProof } from '#src/sign-in/password.ts'
 import { rememberBrowser } from '#src/sign-in/remembered-browsers.ts'
 import { type Presented, proveFactor } from '#src/sign-in/second-factor.ts'
-import { advance, decide, isStale, resume } from './advance.ts'
+import { advance, openDueStep, resume } from './advance.ts'
 import { applyResult, completeWithFactor, recoveredBy } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { daysFor, mayRecover, secondFactorPage } from './factor-pages.ts'
-import { chooseLogin, isProven, openStep, roundOf, type StoredFlow } from './flow.ts'
+import { isProven, roundOf, type StoredFlow } from './flow.ts'
 import { consumeRound, findPending } from './store.ts'
 
 /**
@@ -24,12 +24,9 @@ import { consumeRound, findPending } from './store.ts'
 export const postSecondFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { browser, flow: opened, form, login_id } = await openStep(context, call, 'second_factor')
-    const flow = chooseLogin(opened, login_id)
-    const next = await decide(context, browser, flow)
-    if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
-    if (next.step !== 'second_factor' || next.login.id !== login_id) throw new PageError('expired', 400)
-    const { login } = next
+    const opened = await openDueStep(context, call, 'second_factor')
+    if (opened instanceof Response) return opened
+    const { browser, flow, form, login } = opened
     const presented = await presentedBy(context, flow, form)
     const using = 'passkey' in presented ? 'passkey' : 'code' in presented ? 'totp' : 'recovery'
     return applyResult(
