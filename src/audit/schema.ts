@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { normalizeAddress } from '#src/http/client-address.ts'
 import { example } from '#src/http/example.ts'
 import { idFilter, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
-import { AppError } from '#src/lib/app-error.ts'
+import { invalid } from '#src/lib/app-error.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { iso } from '#src/lib/text.ts'
 import type { EventRow } from './store.ts'
@@ -189,14 +189,10 @@ export const pointsOf = (
   const first = Math.floor((from ?? end - spans[interval]) / length)
   const points = Math.floor(end / length) - first + 1
   if (points < 1 || points > POINTS)
-    throw new AppError('validation_failed', 'A field is not valid.', {
-      details: [
-        {
-          field: 'from',
-          code: 'custom',
-          message: `Not after \`to\`, and at most ${POINTS - 1} hours or days before it.`,
-        },
-      ],
+    throw invalid({
+      field: 'from',
+      code: 'custom',
+      message: `Not after \`to\`, and at most ${POINTS - 1} hours or days before it.`,
     })
   return { length, starts: Array.from({ length: points }, (_, n) => (first + n) * length) }
 }

@@ -93,11 +93,6 @@ export const serverActor: ChangedBy = {
   confirmed: true,
 }
 
-/** Throws 422 with the details. Does nothing when there are no details. */
-export const throwProblems = ([first, ...others]: Detail[]): void => {
-  if (first) throw invalid(first, ...others)
-}
-
 /**
  * Returns the names of the fields of a PUT whose values differ from the resource. If nothing differs, the
  * service stores nothing and records no event, because the audit log lists changes, not calls.

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Caller, Context, Core } from '#src/context.ts'
-import { AppError, type Detail } from '#src/lib/app-error.ts'
+import { AppError, type Detail, throwProblems } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import { FRESH } from '#src/protocol/oauth/next-step.ts'
@@ -160,8 +160,7 @@ export const serveRoute =
         client_info: call,
       }
       if (problems.length > 0) problems.push(...(await review(context, route, input, body, problems)))
-      if (problems.length > 0)
-        throw new AppError('validation_failed', describe(problems.length), { details: problems })
+      throwProblems(problems)
       const { read } = route
       const answer = read ? await context.store.read(q => read(q, input)) : await route.handle?.(input)
       if (route.status === 204) return empty(204)
@@ -252,9 +251,6 @@ const reviewedBy = (error: unknown): Reviewed => {
   if (error instanceof AppError) return { problems: error.details ?? [] }
   throw error
 }
-
-const describe = (count: number): string =>
-  count === 1 ? 'A field is not valid.' : `${count} fields are not valid.`
 
 /**
  * Checks permission, organization and the time of the authentication:

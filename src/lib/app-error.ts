@@ -89,6 +89,11 @@ export const invalid = (...details: [Detail, ...Detail[]]): AppError =>
     { details },
   )
 
+/** Throws 422 with the details. Does nothing when there are no details. */
+export const throwProblems = ([first, ...others]: Detail[]): void => {
+  if (first) throw invalid(first, ...others)
+}
+
 /**
  * Returns a 429 or 503 with `Retry-After`: `ms` rounded up to whole seconds, at least 1. With 0 a client
  * would repeat its request at once.

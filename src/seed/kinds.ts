@@ -44,7 +44,7 @@ import { setPicture } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
 import { findUser, roleNames, setLastLogin, type UserRow } from '#src/directory/users/store.ts'
-import { type Detail, invalid } from '#src/lib/app-error.ts'
+import { invalid, throwProblems } from '#src/lib/app-error.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
@@ -166,14 +166,13 @@ const setMembers = async (work: SeedRun, group: GroupWithRoles, value: SeedOf<'g
     value.members.map(async name => ({ name, user: await findUserNamed(tx, group.organization_id, name) })),
   )
   const missing = wanted.filter(({ name, user }) => !user && !work.isNamed(value.organization, name))
-  const [first, ...others] = missing.map(
-    ({ name }): Detail => ({
+  throwProblems(
+    missing.map(({ name }) => ({
       field: 'members',
       code: 'unknown_user',
       message: `The organization has no user ${name}.`,
-    }),
+    })),
   )
-  if (first) throw invalid(first, ...others)
   const ids = new Set(wanted.flatMap(({ user }) => user?.id ?? []))
   const present = new Set((await membersOf(tx, group.id)).map(({ id }) => id))
   for (const id of ids.difference(present)) await putMember(context, group.id, id, by)

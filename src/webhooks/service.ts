@@ -9,13 +9,12 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { chargeAdminCall } from '#src/http/rate-limits.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, throwProblems } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId, type WebhookId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'

@@ -5,13 +5,12 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, throwProblems } from '#src/lib/app-error.ts'
 import { type ApiId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { publishedIds } from '#src/protocol/oauth/published-documents.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'

@@ -8,7 +8,6 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { removeFromApis } from '#src/directory/apis/service.ts'
 import { readApi } from '#src/directory/apis/store.ts'
@@ -18,7 +17,7 @@ import { afterChange, whenTaken } from '#src/directory/store.ts'
 import { numberProblems } from '#src/directory/users/free-attributes.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, notFound, valueTaken } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, throwProblems, valueTaken } from '#src/lib/app-error.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
 import { hashSecret, newSecret, type Secret, type SecretHash } from '#src/lib/secrets.ts'
 import { redirectLogouts } from '#src/sessions/logout-store.ts'

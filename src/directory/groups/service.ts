@@ -8,7 +8,6 @@ import {
   recordChange,
   requireOrganization,
   roleChange,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { adminKeeper } from '#src/directory/administrators.ts'
 import { MAX_RENAMED, renameAllowedGroup } from '#src/directory/clients/store.ts'
@@ -18,7 +17,7 @@ import { rolesToGive } from '#src/directory/users/rules.ts'
 import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, notFound } from '#src/lib/app-error.ts'
+import { conflict, notFound, throwProblems } from '#src/lib/app-error.ts'
 import { type GroupId, newId } from '#src/lib/ids.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { type CreateGroup, groupAnswer, type UpdateGroup, writable } from './schema.ts'

@@ -8,13 +8,12 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { rolesToGive } from '#src/directory/users/rules.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, throwProblems } from '#src/lib/app-error.ts'
 import { type IdentityProviderId, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { exceeding } from '#src/lib/permission.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'

@@ -6,7 +6,6 @@ import {
   permissionsOf,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { domainProblems, organizationById, rolesToGive } from '#src/directory/users/rules.ts'
@@ -14,7 +13,7 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import { chargeAdminMail } from '#src/http/admin-mail-limits.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound, throwProblems, valueTaken } from '#src/lib/app-error.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Core } from '#src/context.ts'
-import { throwProblems } from '#src/directory/access.ts'
+import { throwProblems } from '#src/lib/app-error.ts'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Brand } from '#src/pages/data.ts'

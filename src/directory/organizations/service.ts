@@ -1,17 +1,11 @@
 import type { Caller, Core } from '#src/context.ts'
-import {
-  type ChangedBy,
-  changedFields,
-  readOnlyProblems,
-  recordChange,
-  throwProblems,
-} from '#src/directory/access.ts'
+import { type ChangedBy, changedFields, readOnlyProblems, recordChange } from '#src/directory/access.ts'
 import { insertBuiltInRoles } from '#src/directory/roles/store.ts'
 import { afterChange, chosenId, whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { isSlugNamed } from '#src/http/outbound.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, forbidden, notFound, valueTaken } from '#src/lib/app-error.ts'
+import { conflict, type Detail, forbidden, notFound, throwProblems, valueTaken } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION, newId, type OrganizationId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { SET_MAIL } from '#src/mail/outbox.ts'

@@ -7,12 +7,11 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
-  throwProblems,
 } from '#src/directory/access.ts'
 import { chosenId, whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
 import { within } from '#src/http/tenant.ts'
-import { conflict, type Detail, notFound } from '#src/lib/app-error.ts'
+import { conflict, type Detail, notFound, throwProblems } from '#src/lib/app-error.ts'
 import { newId, type RoleId } from '#src/lib/ids.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type CreateRole, roleAnswer, type UpdateRole, writable } from './schema.ts'

@@ -5,7 +5,7 @@ import { findOrganization, hasTenants } from '#src/directory/organizations/store
 import { searchableNames } from '#src/directory/organizations/user-attributes.ts'
 import { countUpTo } from '#src/directory/store.ts'
 import { COUNT_LIMIT } from '#src/http/count-limit.ts'
-import { invalid } from '#src/lib/app-error.ts'
+import { throwProblems } from '#src/lib/app-error.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
 import { containsTerm } from '#src/storage/search.ts'
@@ -136,12 +136,14 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
   const organization = id && (await findOrganization(store, id))
   if (!organization) return
   const known = searchableNames(settingsOf(organization).user_attributes)
-  const [first, ...others] = values.flatMap(([name]) =>
-    known.includes(name)
-      ? []
-      : { field: `attribute.${name}`, code: 'not_searchable', message: 'This attribute is not searchable.' },
+  const unknown = values.filter(([name]) => !known.includes(name))
+  throwProblems(
+    unknown.map(([name]) => ({
+      field: `attribute.${name}`,
+      code: 'not_searchable',
+      message: 'This attribute is not searchable.',
+    })),
   )
-  if (first) throw invalid(first, ...others)
 }
 
 /**

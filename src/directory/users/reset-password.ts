@@ -1,6 +1,6 @@
 import type { Core } from '#src/context.ts'
-import { throwProblems } from '#src/directory/access.ts'
 import { writeAs } from '#src/http/guard.ts'
+import { throwProblems } from '#src/lib/app-error.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { getUserToChange, type UserChangedBy } from './change.ts'
 import { changedAt, checkPolicy, hashPassword } from './password.ts'
