@@ -110,3 +110,18 @@ export const answerPage = async <Row, Item>(
     },
   }
 }
+
+/**
+ * Returns a page of rows that are in the order of their ids. The id is the keyset. Paging in memory suffices,
+ * because a user has at most 20 of these rows.
+ */
+export const pageOf = <Row extends { id: string }>(
+  rows: readonly Row[],
+  order: 'asc' | 'desc',
+  after: Keyset | undefined,
+  limit: number,
+): Row[] => {
+  const id = String(after?.[0] ?? '')
+  const isBeyond = (row: Row) => after === undefined || (order === 'asc' ? row.id > id : row.id < id)
+  return (order === 'asc' ? rows : rows.toReversed()).filter(isBeyond).slice(0, limit)
+}

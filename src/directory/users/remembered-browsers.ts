@@ -3,7 +3,7 @@ import type { Context, Core } from '#src/context.ts'
 import { stored, time } from '#src/directory/fields.ts'
 import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
-import { answerPage, listOf, listQuery } from '#src/http/list.ts'
+import { answerPage, listOf, listQuery, pageOf } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -73,17 +73,6 @@ const browserAnswer = ({
 })
 
 /**
- * Returns a page of browsers. All browsers of the user are read and paged in memory, because a user has at
- * most twenty.
- */
-const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
-  const sorted = order === 'asc' ? rows.toReversed() : rows
-  const start =
-    after === undefined ? 0 : sorted.findIndex(({ id }) => (order === 'asc' ? id > after : id < after))
-  return start < 0 ? [] : sorted.slice(start, start + limit)
-}
-
-/**
  * Returns the routes of a user's remembered browsers. Administrators can list and forget browsers. Only the
  * user can add a browser, because the browser keeps the secret in a cookie.
  */
@@ -107,7 +96,7 @@ export const rememberedBrowserRoutes = (context: Context): AdminRoute[] => [
         name: `remembered-browsers:${params.user_id}`,
         query,
         scope: within(caller) ?? '',
-        fetch: async (after, limit) => paged(rows, query.order, after && String(after[0]), limit),
+        fetch: async (after, limit) => pageOf(rows.toReversed(), query.order, after, limit),
         total: async () => rows.length,
         keyset: ({ id }) => [id],
         item: browserAnswer,

@@ -7,7 +7,7 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import { isOnlyWayIn, listWaysIn, type WayIn } from '#src/directory/users/ways-in-store.ts'
 import { example } from '#src/http/example.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
-import { answerPage, listOf, listQuery } from '#src/http/list.ts'
+import { answerPage, listOf, listQuery, pageOf } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
@@ -76,17 +76,6 @@ const keepWayIn = async (
 }
 
 /**
- * Returns a page of `rows`. These are all factors of the user. Paging in memory suffices, because a user has
- * at most 20 factors.
- */
-const paged = (rows: Row[], order: 'asc' | 'desc', after: string | undefined, limit: number): Row[] => {
-  const sorted = order === 'asc' ? rows : rows.toReversed()
-  const start =
-    after === undefined ? 0 : sorted.findIndex(({ id }) => (order === 'asc' ? id > after : id < after))
-  return start < 0 ? [] : sorted.slice(start, start + limit)
-}
-
-/**
  * Returns the routes of a user's second factors. Administrators list and remove factors. Only the user adds
  * factors, because this needs the user's device.
  */
@@ -109,7 +98,7 @@ export const factorRoutes = (context: Context): AdminRoute[] => [
         name: `factors:${params.user_id}`,
         query,
         scope: within(caller) ?? '',
-        fetch: async (after, limit) => paged(rows, query.order, after && String(after[0]), limit),
+        fetch: async (after, limit) => pageOf(rows, query.order, after, limit),
         total: async () => rows.length,
         keyset: ({ id }) => [id],
         item: factorAnswer,
