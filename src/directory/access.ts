@@ -139,6 +139,12 @@ export const readOnlyProblems = (changed: string[], writable: object): Detail[] 
     .filter(name => !Object.hasOwn(writable, name))
     .map(field => ({ field, code: 'read_only', message: 'This field cannot be changed.' }))
 
+/** Returns the fields of a PUT that are given and may change. */
+export const writableFields = (change: object, writable: object): object =>
+  Object.fromEntries(
+    Object.entries(change).filter(([name, value]) => value !== undefined && Object.hasOwn(writable, name)),
+  )
+
 /**
  * Returns the organization of a new resource: `wanted`, or by default the caller's organization. Callers thus
  * need not know the id of their own organization.

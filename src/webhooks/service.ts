@@ -9,6 +9,7 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
+  writableFields,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { writeAs } from '#src/http/guard.ts'
@@ -147,10 +148,7 @@ export const judgeWebhookChange = async (
 ) => {
   const hook = await getWebhook(q, by.caller, id)
   const fields = changedFields(webhookAnswer(context, hook), change)
-  const given = Object.fromEntries(
-    Object.entries(change).filter(([name, value]) => value !== undefined && Object.hasOwn(writable, name)),
-  )
-  const changed = { ...hook, ...given } as Webhook
+  const changed: Webhook = { ...hook, ...writableFields(change, writable) }
   const problems = [
     ...readOnlyProblems(fields, writable),
     ...ownerProblems(hook.organization_id, changed.all_organizations),

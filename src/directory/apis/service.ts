@@ -5,6 +5,7 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
+  writableFields,
 } from '#src/directory/access.ts'
 import { whenTaken } from '#src/directory/store.ts'
 import { rolesNamed } from '#src/directory/users/store.ts'
@@ -180,10 +181,7 @@ export const createApi = async (
 export const judgeChange = async (q: Queries, id: string, change: UpdateApi, by: ChangedBy) => {
   const api = await getApi(q, by.caller, id)
   const fields = changedFields(apiAnswer(api), change)
-  const given = Object.fromEntries(
-    Object.entries(change).filter(([name, value]) => value !== undefined && Object.hasOwn(writable, name)),
-  )
-  const changed = { ...api, ...given } as Api
+  const changed: Api = { ...api, ...writableFields(change, writable) }
   const problems = [
     ...readOnlyProblems(fields, writable),
     ...(await partProblems(q, api.organization_id, changed, api)),

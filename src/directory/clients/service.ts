@@ -8,6 +8,7 @@ import {
   readOnlyProblems,
   recordChange,
   requireOrganization,
+  writableFields,
 } from '#src/directory/access.ts'
 import { removeFromApis } from '#src/directory/apis/service.ts'
 import { readApi } from '#src/directory/apis/store.ts'
@@ -173,8 +174,7 @@ export const judgeChange = async (q: Queries, client_id: string, change: UpdateC
   const taken = takeLogo(client, change)
   const given = { ...change, ...taken.given }
   const fields = changedFields(clientAnswer(client), given)
-  const changes = Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(writable, name)))
-  const changed: Client = { ...client, ...changes }
+  const changed: Client = { ...client, ...writableFields(given, writable) }
   return {
     client,
     changed,
