@@ -71,9 +71,22 @@ export const revokeSessionsAlone = async (
   by: RevokedBy,
   limit = Number.MAX_SAFE_INTEGER,
 ): Promise<Session[]> => {
+  const ended = await endRecorded(context, tx, filter, by, limit)
+  if (filter.session_id ?? filter.user_id ?? filter.login_id)
+    await refuseTokens(tx, filter, context.clock.now())
+  return ended
+}
+
+/** Ends sessions, records an event for each and tells their clients. Returns the ended sessions. */
+const endRecorded = async (
+  context: Core,
+  tx: Transaction,
+  filter: SessionFilter,
+  by: RevokedBy,
+  limit: number,
+): Promise<Session[]> => {
   const now = context.clock.now()
   const ended = await endSessions(tx, filter, now, limit)
-  if (filter.session_id ?? filter.user_id ?? filter.login_id) await refuseTokens(tx, filter, now)
   for (const session of ended) await recordRevoked(context, tx, session, by)
   await enqueueLogouts(tx, ended, now)
   return ended
@@ -97,12 +110,7 @@ export const revokeMost = async (context: Core, filter: SessionFilter, by: Revok
   const known = { ...filter, started_by: clock.now() }
   while (await store.read(q => hasMore(q, known, clock.now(), PORTION))) {
     await store.drained()
-    await store.write(async tx => {
-      const now = clock.now()
-      const ended = await endSessions(tx, known, now, PORTION)
-      for (const session of ended) await recordRevoked(context, tx, session, by)
-      await enqueueLogouts(tx, ended, now)
-    })
+    await store.write(tx => endRecorded(context, tx, known, by, PORTION))
     await othersRun()
   }
 }
