@@ -12,7 +12,7 @@ import type { UserId } from '#src/lib/ids.ts'
 import { findInvited } from '#src/sign-in/accept-invitation.ts'
 import { type ExternalIdentity, mayLinkByAddress } from '#src/sign-in/external-accounts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import type { UpstreamProfile } from './profile.ts'
+import { isWhole, type UpstreamProfile } from './profile.ts'
 import { CallbackError } from './refusal.ts'
 
 /** A user who returned from an identity provider, with the profile that the provider asserted. */
@@ -81,8 +81,7 @@ const newUserOrQuestion = async (q: Queries, identity: UpstreamIdentity): Promis
   if (reason) return { step: 'refuse', reason }
   if (invited?.email && (await findUserForLogin(q, organization.id, invited.email)))
     return { step: 'refuse', reason: 'address_taken' }
-  const isWhole = email && (profile.first_name || profile.last_name)
-  return { step: isWhole ? 'create' : 'complete' }
+  return { step: isWhole({ ...profile, email }) ? 'create' : 'complete' }
 }
 
 /**

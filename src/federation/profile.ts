@@ -19,6 +19,10 @@ export interface UpstreamProfile extends AssertedProfile {
  */
 const MAX_NAMES = 1_000
 
+/** True when the profile suffices for a new user: it has an address and a name. */
+export const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
+  Boolean(email && (first_name || last_name))
+
 /**
  * Returns the text without surrounding spaces. Returns undefined when the result is not one storable line.
  */

@@ -168,3 +168,12 @@ export const findStoredIdentity = async (
  */
 export const boundHandle = ({ master }: Context, purpose: string, state: string): string =>
   master.hmac('upstream').update(`${purpose}\0${state}`).digest('base64url')
+
+/**
+ * Returns a parameter of a provider's answer. Returns an empty string when the parameter is missing or
+ * repeated. No upstream request has an empty state.
+ */
+export const soleParameter = (parameters: URLSearchParams, name: string): string => {
+  const [value = '', ...more] = parameters.getAll(name)
+  return more.length > 0 ? '' : value
+}

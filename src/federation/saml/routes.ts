@@ -6,7 +6,7 @@ import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
 import { requireProvider, startUpstreamLogin } from '#src/federation/start-login.ts'
-import { isPendingUpstream } from '#src/federation/upstream-request.ts'
+import { isPendingUpstream, soleParameter } from '#src/federation/upstream-request.ts'
 import { json } from '#src/http/answer.ts'
 import { readForm, SAML_BODY } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
@@ -71,12 +71,6 @@ const xml = (body: string): Response => new Response(body, { headers: { 'content
 
 const isSaml = (provider: IdentityProvider): provider is SamlProvider => provider.type === 'saml'
 
-/** Returns a form field. Returns an empty string when the field is missing or occurs more than once. */
-const field = (form: URLSearchParams, name: string): string => {
-  const [value = '', ...more] = form.getAll(name)
-  return more.length > 0 ? '' : value
-}
-
 /**
  * Maximum number of fields of a form that are read. The binding defines two fields. Parsing the 130,000
  * fields of the longest form would block the event loop for 20 ms.
@@ -89,10 +83,10 @@ const MAX_FIELDS = 100
  */
 const openForm = async (context: Context, provider: SamlProvider, body: string) => {
   const form = new URLSearchParams(body.split('&', MAX_FIELDS).join('&'))
-  const relay_state = field(form, 'RelayState')
+  const relay_state = soleParameter(form, 'RelayState')
   const state = stateOf(relay_state)
   const isAnswer = await isPendingUpstream(context, { state, provider })
-  return { encoded: field(form, 'SAMLResponse'), relay_state, state, isAnswer }
+  return { encoded: soleParameter(form, 'SAMLResponse'), relay_state, state, isAnswer }
 }
 
 /**

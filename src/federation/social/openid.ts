@@ -2,7 +2,7 @@ import * as client from 'openid-client'
 import type { Context } from '#src/context.ts'
 import { findPreset } from '#src/directory/identity-providers/presets.ts'
 import type { OidcProvider } from '#src/directory/identity-providers/types.ts'
-import { mapClaims, type UpstreamProfile } from '#src/federation/profile.ts'
+import { isWhole, mapClaims } from '#src/federation/profile.ts'
 import { CallbackError } from '#src/federation/refusal.ts'
 import { boundHandle } from '#src/federation/upstream-request.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
@@ -82,9 +82,6 @@ export const openid: Upstream<OidcProvider> = {
     return { ...merged, email_verified, auth_time }
   },
 }
-
-const isWhole = ({ email, first_name, last_name }: UpstreamProfile): boolean =>
-  Boolean(email && (first_name || last_name))
 
 /**
  * Checks `at_hash`, which the library does not check:

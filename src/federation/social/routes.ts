@@ -4,7 +4,7 @@ import { handleCallback } from '#src/federation/callback.ts'
 import { storePost, takeStoredPost } from '#src/federation/cross-site-post.ts'
 import { CallbackError, checkCallbackLimit, refuseCallback } from '#src/federation/refusal.ts'
 import { requireProvider, startUpstreamLogin } from '#src/federation/start-login.ts'
-import { isPendingUpstream } from '#src/federation/upstream-request.ts'
+import { isPendingUpstream, soleParameter } from '#src/federation/upstream-request.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { type PageHandler, pageRoutes } from '#src/pages/page-routes.ts'
@@ -32,15 +32,6 @@ export const socialRoutes = (context: Context) => {
 
 const isSocial = (provider: IdentityProvider): provider is SocialProvider => provider.type !== 'saml'
 
-/**
- * Returns the parameter `state`. Returns an empty string when the parameter is missing or repeated. No
- * upstream request has an empty state.
- */
-const stateOf = (parameters: URLSearchParams): string => {
-  const [state = '', ...more] = parameters.getAll('state')
-  return more.length > 0 ? '' : state
-}
-
 const handleRedirect = (
   context: Context,
   call: Call,
@@ -48,7 +39,7 @@ const handleRedirect = (
   query: string,
 ): Promise<Response> => {
   const parameters = new URLSearchParams(query)
-  const state = stateOf(parameters)
+  const state = soleParameter(parameters, 'state')
   return handleCallback(context, call, provider, {
     state,
     prove: upstream_request =>
@@ -59,7 +50,7 @@ const handleRedirect = (
 /** Handles `response_mode=form_post`: https://openid.net/specs/oauth-v2-form-post-response-mode-1_0.html */
 const postCallback = async (context: Context, call: Call, provider: SocialProvider): Promise<Response> => {
   const body = await readForm(call.request)
-  const state = stateOf(new URLSearchParams(body))
+  const state = soleParameter(new URLSearchParams(body), 'state')
   // Only an answer to a pending request is stored, so that strangers cannot fill the database.
   if (!(await isPendingUpstream(context, { state, provider }))) {
     await checkCallbackLimit(context, call, provider)
