@@ -7,7 +7,10 @@ import project from '../../package.json' with { type: 'json' }
 export interface Component {
   name: string
   version: string
-  /** Licence in the manifest of the package, an SPDX expression: https://spdx.org/licenses/ */
+  /**
+   * Licence in the manifest of the package, an SPDX expression (https://spdx.org/licenses/), or `NOASSERTION`
+   * when the manifest names none.
+   */
   license: string
   /** SHA-512 of the package in base64. The signature of the registry covers this value. */
   sha512: string
@@ -26,7 +29,7 @@ const root = join(import.meta.dir, '../..')
 export interface Commit {
   /** The first 12 digits; `unknown` outside a Git checkout. The id does not show uncommitted changes. */
   id: string
-  /** ISO 8601, UTC. */
+  /** ISO 8601, UTC; 1970-01-01T00:00:00Z outside a Git checkout. */
   time: string
 }
 
@@ -59,7 +62,10 @@ const HAS_NO_CODE = /^(?:@types\/.*|bun-types|undici-types|typescript)$/
  */
 export const components = (): Component[] => installed().map(({ component }) => component)
 
-/** Returns the licence files of {@link components}. This is a Bun macro. */
+/**
+ * Returns the texts of the licence files of {@link components}: one file of each library, and each text once.
+ * A library without a licence file is left out. This is a Bun macro.
+ */
 export const licenseTexts = (): LicenseText[] => {
   const libraries = Map.groupBy(installed(), ({ folder }) => textIn(folder))
   return [...libraries].flatMap(([text, found]) =>

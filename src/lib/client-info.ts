@@ -11,8 +11,8 @@ export interface ClientInfo {
   /** Name of the OAuth client whose authorization request this request continues. */
   readonly application?: string | undefined
   /**
-   * Hash of the device cookie, by which sign-in/known-browsers recognizes a browser. Sessions, events and
-   * mail do not contain the hash.
+   * Hash of the device cookie. sign-in/known-browsers recognizes a browser by the hash. Sessions, events and
+   * mail do not contain it.
    */
   readonly device_hash?: SecretHash | undefined
 }

@@ -35,9 +35,10 @@ const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$
 /**
  * Returns an e-mail address in the form in which all addresses are compared: lower case, with the domain as
  * `canonicalDomain` returns it. Mail servers ignore case, so addresses that differ only in case belong to one
- * person. `+tags` and dots stay, because they make different addresses. Returns undefined for a quoted or
- * non-ASCII local part, an address literal, a trailing dot, a domain of one label, and more than 254
- * characters. Few mail servers accept such addresses, and some can be spelled in several ways.
+ * person. `+tags` and dots stay, because they make different addresses. Returns undefined for a text that is
+ * no address, and for addresses that few mail servers accept or that can be spelled in several ways. These
+ * have a quoted or non-ASCII local part, an address literal, a trailing dot, a domain of one label, more than
+ * 64 characters before the `@`, or more than 254 characters.
  */
 export const canonicalEmail = (text: string): string | undefined => {
   const at = text.lastIndexOf('@')

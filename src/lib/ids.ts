@@ -71,9 +71,8 @@ export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${strin
 export const bareId = (id: string): string => id.slice(id.indexOf('_') + 1)
 
 /**
- * Returns the 16 bytes of an id, without its prefix.
- *
- * @throws SyntaxError for an id that contains no UUID
+ * Returns the 16 bytes of the UUID in an id. The caller must know that the id contains a UUID: other text
+ * gives a `SyntaxError` or fewer bytes.
  */
 export const uuidBytes = (id: string): Uint8Array => {
   const uuid = bareId(id)

@@ -21,7 +21,7 @@ export const runningExecutable = (): string => pathOf(`/proc/${process.pid}/exe`
 /** Returns the command that starts {@link runningExecutable}. */
 export const runningProgram = (): string[] => [runningExecutable(), ...source]
 
-/** An executable that is kept open. It can be started even after another file was put at its path. */
+/** An executable that is kept open. On Linux it can be started even after its path names another file. */
 interface HeldProgram {
   /** Returns the command that starts it. */
   command(): string[]
@@ -29,7 +29,7 @@ interface HeldProgram {
   release(): void
 }
 
-/** Opens the installed executable, on Linux. After an upgrade this is the new version. */
+/** Opens the installed executable. After an upgrade this is the new version. */
 export const holdInstalled = (): HeldProgram => {
   const file = openSync(process.execPath, 'r')
   return {

@@ -116,7 +116,10 @@ export const smtpUrl = matching(given => {
 
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
 
-/** Returns the database name of a PostgreSQL URL, or undefined for any other text. */
+/**
+ * Returns the database name of a PostgreSQL URL. Returns undefined for any other text, and for a URL with an
+ * unknown `sslmode`, invalid percent-encoding, no database name, or a name that contains a slash.
+ */
 export const databaseOf = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol)) return undefined

@@ -23,7 +23,7 @@ const CHUNK = 65_536
 
 /** The error for a text that is not valid YAML or exceeds a limit. */
 export class YamlError extends Error {
-  /** Line number from 1; undefined when the error concerns the whole file. */
+  /** Line number from 1; undefined when the place of the error is not known. */
   readonly line: number | undefined
   constructor(message: string, line?: number) {
     super(message)
