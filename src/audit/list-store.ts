@@ -45,8 +45,9 @@ const selectPurges = prepared((q, { purges }) =>
 )
 
 /**
- * Excludes events of deleted organizations and events that name a deleted user, until a purge has removed
- * them. The event `user.deleted` is not excluded. The condition is undefined while no purge is pending.
+ * Returns a condition that excludes the events which a pending purge will remove: events of deleted
+ * organizations, and events whose actor, target or subject is a deleted user. The event `user.deleted` of
+ * this user stays. Returns undefined while no such purge is pending.
  */
 export const visibleEvents = async (q: Queries): Promise<SQL | undefined> => {
   if ((await selectPurges(q, {})).length === 0) return undefined

@@ -9,8 +9,8 @@ import { insertEvents } from './store.ts'
 import type { EventType, TargetType } from './types.ts'
 
 /**
- * The user or client that caused an event. Both fields are null for the server itself and when nobody was
- * authenticated, such as in a failed login. `email` is null for a client.
+ * The user or client that caused an event. Both fields are null for the server itself and its command line,
+ * and when nobody was authenticated, such as in a failed login. `email` is null for a client.
  */
 export interface Actor {
   id: string | null
@@ -63,7 +63,9 @@ export const TOKENS: Family = {
   label: 'grant',
 }
 
-/** The columns of an event that its MAC covers: all but `seq`. `metadata` is the stored JSON text. */
+/**
+ * The columns of an event that its MAC covers: all but `seq` and `mac`. `metadata` is the stored JSON text.
+ */
 interface EventText {
   id: string
   type: string

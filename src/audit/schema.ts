@@ -20,7 +20,7 @@ export const AuditEvent = z
       .string()
       .nullable()
       .describe(
-        'Id of the user or client that acted; null for the server itself, and when nobody was authenticated, such as in a failed login.',
+        'Id of the user or client that acted; null for the server itself and its command line, and when nobody was authenticated, such as in a failed login.',
       ),
     actor_email: z
       .string()
@@ -29,11 +29,13 @@ export const AuditEvent = z
     target_id: z.string().describe('Id of the changed object.'),
     target_type: z.string().describe('Type of the changed object, such as `user`.'),
     organization_id: z.string().describe('Organization of the changed object.'),
-    ip_address: z.string().describe('Address that the request came from; empty for the server itself.'),
+    ip_address: z
+      .string()
+      .describe('Address that the request came from; empty for the server itself and its command line.'),
     user_agent: z
       .string()
       .describe(
-        'User agent that the request came from; empty when the request named none, and for the server itself.',
+        'User agent that the request came from; empty when the request named none, and for the server itself and its command line.',
       ),
     timestamp: z.iso.datetime().describe('Time of the change (ISO 8601, UTC).'),
     metadata: z

@@ -72,8 +72,8 @@ export const wasRemoved = async (store: Store, seen: Seen, newest: Seen): Promis
 
 /**
  * Returns the `seq` of the last event that was created before the event with this id. Returns 0 when there is
- * no earlier event. Ids sort by creation. The search goes through all newer events. These are few, because
- * the caller has read events a moment ago.
+ * no earlier event. Ids sort by creation, unless the clock was set back meanwhile. The search goes through
+ * all newer events. These are few, because the caller has read events a moment ago.
  */
 export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
   const { events } = q.tables
