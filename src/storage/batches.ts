@@ -46,8 +46,9 @@ export const inBatches = async (
 }
 
 /**
- * Deletes at most `limit` rows and returns the number of deleted rows. If this number is `limit`, further
- * rows may remain.
+ * Deletes the matching rows of at most `limit` keys, and returns the number of deleted rows. If the number is
+ * less than `limit`, no matching row remains. The number can exceed `limit` when several matching rows have
+ * the same key.
  */
 export const deleteBatch = async (
   tx: Transaction,

@@ -69,7 +69,8 @@ export const giveToOwner = (path: string): void => {
 }
 
 /**
- * True unless root runs the process and another user has made the link at `path`, which can lead to any file.
+ * True unless root runs the process and the file at `path` is missing or belongs to another user: a link of
+ * another user can lead to any file.
  */
 const mayFollow = (path: string): boolean =>
   process.geteuid?.() !== 0 || lstatSync(path, { throwIfNoEntry: false })?.uid === 0

@@ -33,7 +33,7 @@ export const isPurging = async (q: Queries, id: string): Promise<boolean> =>
 /**
  * Starts the purge of a deleted object and returns the purge. All reads hide the rows of the object until the
  * purge has removed them in many writes. If an unfinished purge already has this `id`, its `created_at` is
- * increased, by which `rebuildIndex` notices the newer request.
+ * increased, which ends a `rebuildIndex` that runs for the earlier request.
  */
 export const beginPurge = async (
   tx: Transaction,
@@ -82,7 +82,7 @@ export const logoutTarget = (
 /** Number of rows in one INSERT. SQLite allows 32,766 parameters in a statement. */
 const ROWS = 1_000
 
-/** Starts the purges of the clients of a deleted organization, which had this slug. */
+/** Starts the purges of the clients of a deleted organization. `slug` is the slug of the organization. */
 export const beginClientPurges = async (
   tx: Transaction,
   clients: readonly (Parameters<typeof logoutTarget>[0] & { client_id: string })[],

@@ -6,8 +6,8 @@ import { beginClientPurges, beginPurge, isPurging, type PurgeKind } from './purg
 import type { Queries, Transaction } from './store.ts'
 import type { Tables } from './tables.ts'
 
-// Removes rows whose parent is deleted, in batches. The foreign keys of these rows do not cascade, because a
-// cascade over a million rows would delay all other writes.
+// Removes rows whose parent is deleted, in batches. These rows name their parent without a foreign key,
+// because a cascade over a million rows would delay all other writes.
 
 /** The kinds of deleted objects. */
 export type Deletion = Exclude<PurgeKind, 'attribute_index'>

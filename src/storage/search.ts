@@ -147,8 +147,8 @@ export const matchesOf = (q: Queries, search: Search, span: IndexPart = {}): SQL
 export const matchSeq = sql<number>`matches.seq`
 
 /**
- * Returns the condition of `matchesOf` in a form that is evaluated for each row. The time thus depends on the
- * number of examined rows.
+ * Returns the condition that `search_text` contains the term, in a form that is evaluated for each row. The
+ * time thus depends on the number of examined rows. The organization of the search is not compared.
  */
 export const containsTerm = ({ engine, tables: { users } }: Queries, { term, unless }: Search): SQL => {
   const position = sql.raw(engine === 'postgres' ? 'strpos' : 'instr')

@@ -102,7 +102,7 @@ export interface Store {
   readonly engine: Engine
   /** Metrics of the server that uses this store. */
   readonly metrics: Metrics
-  /** The results of each cache that `cached` has made. */
+  /** The results of each cache that `cached` has made, and other values that belong to this store. */
   readonly caches: Map<object, unknown>
   /** Reads from the latest committed state. */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
@@ -116,9 +116,9 @@ export interface Store {
    */
   write<T>(body: (tx: Transaction) => Promise<T>): Promise<T>
   /**
-   * On SQLite, waits for a checkpoint of earlier writes, and then for about as long as the last transaction
-   * took. On PostgreSQL, returns at once. A job of many large writes must call this before each write, so
-   * that other writes of this and other processes can run in between.
+   * On SQLite, waits for a checkpoint if one is running or due, and then for about as long as the last
+   * transaction took (5 to 100 ms). On PostgreSQL, returns at once. A job of many large writes must call this
+   * before each write, so that other writes of this and other processes can run in between.
    */
   drained(): Promise<void>
   /**

@@ -1248,8 +1248,8 @@ export const tables = (kit: Kit) => {
          */
         seq: kit.serial('seq'),
         /**
-         * UUID version 7 that begins with `timestamp`. An event is found by this time, so `id` needs no
-         * index.
+         * UUID version 7 that begins with `timestamp`, or with a time that is up to 100 ms later (`AHEAD` in
+         * audit/list-store.ts). An event is found by this time, so `id` needs no index.
          */
         id: id<EventId>('id').notNull(),
         type: text('type').notNull(),

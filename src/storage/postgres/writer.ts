@@ -239,7 +239,7 @@ export const postgresWriter = (
       if (!isTaken && !isStorageFailure(cause)) throw error
       const heldUp: boolean = mode === 'alone' && isHeldUp(cause)
       const isLate = performance.now() > end
-      // A write with conflicts is given up only after it has run alone.
+      // A write with conflicts is given up only after it has run alone, a rehearsal after `RETRY_FOR`.
       if (!(isTaken || isGone || heldUp || isConflict(cause)) || (isLate && mode !== 'together')) {
         committed('failed')
         if (unsure && topics.size > 0) onUnsure(topics)

@@ -59,6 +59,7 @@ const discard = (path: string): void => {
 /**
  * Returns the result of `use` on the database at `path`. Other processes can write to the database meanwhile.
  *
+ * @param options options of bun:sqlite
  * @throws StorageError when the database cannot be read, or SQLite's error when it is damaged
  */
 export const withReadOnly = <T>(
@@ -141,8 +142,8 @@ export const backUp = (source: string, target: string, onProgress?: OnProgress):
 }
 
 /**
- * Returns the number of bytes that {@link backUp} writes for the database at `source`. A backup has no free
- * pages.
+ * Returns about the number of bytes that {@link backUp} writes for the database at `source`. A backup has no
+ * free pages.
  */
 export const backupSize = (source: string): number =>
   withReadOnly(source, db => {

@@ -15,7 +15,7 @@ const MANY = 100_000
  * All scans of a table share one read transaction, because a server can write meanwhile.
  *
  * @param rows number of rows by table
- * @param onProgress receives the name of each large table before it is read
+ * @param onProgress receives a description of each large table before it is read
  */
 export const indexFindings = (
   db: Database,

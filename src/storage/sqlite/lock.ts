@@ -66,8 +66,9 @@ const removeCopies = (folder: string, prefix: string): void => {
 }
 
 /**
- * Removes the copies for a server on PostgreSQL, which takes no lock. A move from PostgreSQL to SQLite leaves
- * its copy beside such a server, too. Changes nothing while a command holds the lock.
+ * Removes the copies that a killed command has left, at the start of a server on PostgreSQL. A move from
+ * PostgreSQL to SQLite leaves its copy there, too. Such a server does not call {@link lockInstance}, which
+ * removes the copies for a server on SQLite. Changes nothing while a command holds the lock.
  */
 export const removeRestoreCopy = (data_dir: string): void => {
   const isCopy = (name: string) =>
@@ -101,7 +102,10 @@ export const lockAround = <T>(data_dir: string, listen: () => T): [opened: T, un
   return [opened, early ?? lockInstance(data_dir)]
 }
 
-/** True when a process, including this one, has locked the data directory. */
+/**
+ * True when a process, including this one, has locked the data directory. The directory must contain the lock
+ * file. It does not when its database is a link to a file elsewhere.
+ */
 export const isLocked = (data_dir: string): boolean => {
   const db = new Database(join(data_dir, LOCK_FILE), { readwrite: true, create: false })
   try {

@@ -1,7 +1,7 @@
 import type { Database, SQLQueryBindings, Statement } from 'bun:sqlite'
 import type { Prepared } from './queries.ts'
 
-/** Beginning of a statement that only reads. */
+/** Beginnings of statements that only read. No write of this server begins with WITH. */
 const READS = /^\s*(?:select|with)\b/i
 
 /**

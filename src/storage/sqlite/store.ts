@@ -161,11 +161,11 @@ const watchOthers = (db: Database, notify: () => void) => {
 }
 
 /**
- * Opens a database file as a store. Creates a missing file and applies pending migrations, except when
- * `migrate` is false.
+ * Opens a database file as a store. Creates a missing file. Applies pending migrations, except when `migrate`
+ * is false.
  *
  * @throws StorageError when the file belongs to another program, is damaged, comes from a newer version or
- *   cannot be accessed
+ *   cannot be accessed. If `migrate` is false, also when migrations are pending
  */
 export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   if (options.durable === false)
