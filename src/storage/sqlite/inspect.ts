@@ -1,10 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import { identifier, indexFindings } from './index-check.ts'
 import { requireOurs } from './migrate.ts'
-import { schemaFindings } from './schema-check.ts'
-
-/** Maximum number of findings in the report. Many findings usually have one cause. */
-const MAX_FINDINGS = 20
+import { MAX_FINDINGS, schemaFindings } from './schema-check.ts'
 
 const rowsOf = (table: string, condition = 'true'): string =>
   `SELECT organization_id, count(*) FROM ${table} WHERE ${condition} AND organization_id IN (SELECT id FROM organizations)

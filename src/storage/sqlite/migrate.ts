@@ -19,10 +19,8 @@ const value = (db: Database, query: string): unknown => db.query(query).values()
  * @throws StorageError when the file is any other file
  */
 export const requireOurs = (db: Database, migrations = sqliteMigrations): [name: string, text: string][] => {
-  const id = value(db, 'PRAGMA application_id')
-  if (id === 0 && value(db, 'SELECT count(*) FROM sqlite_schema') === 0)
-    throw new StorageError(`${db.filename} is empty.`)
-  if (id !== APPLICATION_ID)
+  if (isEmpty(db)) throw new StorageError(`${db.filename} is empty.`)
+  if (value(db, 'PRAGMA application_id') !== APPLICATION_ID)
     throw new StorageError(`${db.filename} is a database of another program. Choose another file.`)
   return pendingIn(db, migrations)
 }

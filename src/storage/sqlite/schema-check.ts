@@ -4,7 +4,7 @@ import { applyMigrations } from './apply-migrations.ts'
 import { appliedIn, sqliteMigrations } from './migrate.ts'
 
 /** Maximum number of findings in the report. Many findings usually have one cause. */
-const MAX_FINDINGS = 20
+export const MAX_FINDINGS = 20
 
 /** Tables that ANALYZE adds: https://www.sqlite.org/fileformat2.html#stat1tab */
 const STATISTICS = ['sqlite_stat1(tbl,idx,stat)', 'sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)']
