@@ -24,8 +24,9 @@ const TIMEOUT = 5_000
 
 /** Returns the error code of a failed connection, such as ECONNREFUSED, or a short reason. */
 const reasonOf = (error: unknown): string => {
-  const { code, name, message } = error as Error & { code?: string }
-  return code ?? (name === 'TimeoutError' ? 'no answer in time' : message)
+  // The `code` of a timeout is a number.
+  const { code, name, message } = error as Error & { code?: unknown }
+  return typeof code === 'string' ? code : name === 'TimeoutError' ? 'no answer in time' : message
 }
 
 /** Matches the error codes of a certificate that this machine does not accept. */

@@ -257,6 +257,21 @@ describe('doctor and config check', () => {
     expect(asked).toEqual(['Bearer scrape-me'])
   })
 
+  test('a server that accepts connections and never answers fails the check of the address', async () => {
+    const { promise: never } = Promise.withResolvers<Response>()
+    using hanging = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => never })
+    const { code, stdout } = await gatehouse(['doctor'], {
+      GATEHOUSE_DATA_DIR: path('nowhere'),
+      GATEHOUSE_URL: hanging.url.origin,
+      GATEHOUSE_PORT: '1',
+    })
+    expect(code).toBe(1)
+    expect(stdout).toContain(
+      `fail  address   ${hanging.url.origin} cannot be reached (no answer in time): is the server running?\n`,
+    )
+    expect(stdout).toMatch(/^skip {2}loop .*start the server for this check$/m)
+  })
+
   test('each problem is named', async () => {
     const { code, stdout, stderr } = await gatehouse(['doctor'], {
       GATEHOUSE_DATA_DIR: await stopped(),
