@@ -1,8 +1,10 @@
+import type { Config } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
 import {
   type Check,
   checks,
+  type Finding,
   fail,
   type Inspected,
   judgeLoop,
@@ -69,8 +71,13 @@ const address: Check = async ({ config: { url } }) => {
     : ok(`${url} answers`)
 }
 
-const loop: Check = async ({ config: { url, metrics_token } }) => {
-  const answer = await fetch(`${url}/metrics`, {
+/**
+ * Checks the event loop by the metrics of the server. A proxy at the public address should not pass
+ * `/metrics` on, so the check uses the address on this machine. A certificate names only the public address.
+ */
+const loop = async ({ url, metrics_token }: Config, local_url: string): Promise<Finding> => {
+  const metrics = `${local_url.startsWith('http:') ? local_url : url}/metrics`
+  const answer = await fetch(metrics, {
     signal: AbortSignal.timeout(TIMEOUT),
     redirect: 'manual',
     headers: metrics_token === undefined ? {} : { authorization: `Bearer ${metrics_token}` },
@@ -81,7 +88,9 @@ const loop: Check = async ({ config: { url, metrics_token } }) => {
     )
   return (
     judgeLoop(await answer.text().catch(() => '')) ??
-    skip(`the event loop: set metrics_token for this check, because ${url}/metrics is closed`)
+    skip(
+      `the event loop: ${metrics_token === undefined ? 'set metrics_token' : "give this command the server's metrics_token"} for this check, because ${metrics} is closed`,
+    )
   )
 }
 
@@ -109,7 +118,7 @@ const needSettings: Record<string, string[]> = {
  * @throws Error when a check fails
  */
 export const doctor = async (options: { config?: string }): Promise<void> => {
-  const { config, warnings } = loadServerConfig(options)
+  const { config, local_url, warnings } = loadServerConfig(options)
   for (const warning of warnings) print(`warn  settings  ${warning}`)
   const isMade = hasDatabase(config)
   const checked: Inspected = {
@@ -123,7 +132,8 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
   const own = setNames(config)
   const lacking = (readLastStart(config.data_dir)?.settings ?? []).filter(name => !own.includes(name))
   let failed = 0
-  for (const [name, check] of Object.entries({ version, ...checks, address, loop })) {
+  const made = { version, ...checks, address, loop: () => loop(config, local_url) }
+  for (const [name, check] of Object.entries(made)) {
     const subject = isMade ? undefined : needInstance[name]
     const missing = lacking.filter(setting => needSettings[name]?.includes(setting))
     const { state, text } = subject

@@ -232,21 +232,30 @@ describe('doctor and config check', () => {
   })
 
   test.each([
-    ['0.5', 'ok', '0.500 s'],
-    ['1.25', 'warn', '1.250 s, and all requests waited'],
-  ])('an event loop that was blocked for %s s: %s', async (held, state, said) => {
+    [[' 0.5'], 'ok', '0.500 s'],
+    [[' 1.25'], 'warn', '1.250 s, and all requests waited'],
+    [['{worker="1"} 0.7', '{worker="2"} 0.1'], 'warn', '0.700 s, and all requests waited'],
+  ])('an event loop that was blocked for%j s: %s', async (holds, state, said) => {
     const asked: (string | null)[] = []
     using metrics = Bun.serve({
+      hostname: '127.0.0.1',
       port: 0,
       fetch: request => {
         if (new URL(request.url).pathname !== '/metrics') return new Response(null, { status: 404 })
         asked.push(request.headers.get('authorization'))
-        return new Response(`gatehouse_event_loop_hold_seconds ${held}\n`)
+        return new Response(holds.map(hold => `gatehouse_event_loop_hold_seconds${hold}\n`).join(''))
       },
+    })
+    // As behind a proxy, the public address has no metrics.
+    using proxy = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: () => new Response(null, { status: 404 }),
     })
     const { stdout } = await gatehouse(['doctor'], {
       GATEHOUSE_DATA_DIR: path('nowhere'),
-      GATEHOUSE_URL: `http://localhost:${metrics.port}`,
+      GATEHOUSE_URL: proxy.url.origin,
+      GATEHOUSE_PORT: String(metrics.port),
       GATEHOUSE_METRICS_TOKEN: 'scrape-me',
     })
     expect(stdout).toMatch(
@@ -255,6 +264,25 @@ describe('doctor and config check', () => {
     const skipped = stdout.match(/^skip .*: create an instance with `gatehouse serve` for this check$/gm)
     expect(skipped).toHaveLength(4)
     expect(asked).toEqual(['Bearer scrape-me'])
+  })
+
+  test('closed metrics are the reason why the event loop is not checked: no token, or another one', async () => {
+    await using server = await serveExecutable({ GATEHOUSE_METRICS_TOKEN: 'scrape-me' })
+    const loopWith = async (given: Record<string, string>) => {
+      const { stdout } = await gatehouse(['doctor'], { GATEHOUSE_DATA_DIR: server.data_dir, ...given })
+      return /^(\w+) +loop +(.*)$/m.exec(stdout)?.slice(1)
+    }
+    const skipped = (what: string) => [
+      'skip',
+      expect.stringMatching(
+        new RegExp(`^the event loop: ${what} for this check, because http:\\S+/metrics is closed$`),
+      ),
+    ]
+    expect(await loopWith({})).toEqual(skipped('set metrics_token'))
+    expect(await loopWith({ GATEHOUSE_METRICS_TOKEN: 'other' })).toEqual(
+      skipped("give this command the server's metrics_token"),
+    )
+    expect(await loopWith({ GATEHOUSE_METRICS_TOKEN: 'scrape-me' })).toEqual(['ok', expect.any(String)])
   })
 
   test('a server that accepts connections and never answers fails the check of the address', async () => {
@@ -308,10 +336,11 @@ describe('doctor and config check', () => {
   })
 
   test('a certificate that this machine does not trust is named, and not a server that does not run', async () => {
-    const started = await start({ tls: true })
+    const data_dir = path('trusted-nowhere')
+    const started = await start({ tls: true, data_dir })
     try {
       const { stdout } = await gatehouse(['doctor'], {
-        GATEHOUSE_DATA_DIR: path('nowhere'),
+        GATEHOUSE_DATA_DIR: data_dir,
         GATEHOUSE_URL: started.url,
       })
       expect(stdout).toMatch(/^fail {2}address .*the certificate of https:\S+ is not trusted here \(\w+\)/m)
