@@ -48,6 +48,9 @@ const version: Check = async ({ config, withStore }) => {
     : warn(`this is ${VERSION_LINE}, but ${started} was started last: restart the server`)
 }
 
+/** The limit of this process may differ from that of the server. */
+const sockets: Check = () => skip('the limit of open files: the console shows that of the server')
+
 const address: Check = async ({ config: { url } }) => {
   const sent_at = Date.now()
   const answer = await fetch(`${url}/.well-known/openid-configuration`, {
@@ -132,7 +135,7 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
   const own = setNames(config)
   const lacking = (readLastStart(config.data_dir)?.settings ?? []).filter(name => !own.includes(name))
   let failed = 0
-  const made = { version, ...checks, address, loop: () => loop(config, local_url) }
+  const made = { version, ...checks, sockets, address, loop: () => loop(config, local_url) }
   for (const [name, check] of Object.entries(made)) {
     const subject = isMade ? undefined : needInstance[name]
     const missing = lacking.filter(setting => needSettings[name]?.includes(setting))

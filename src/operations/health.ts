@@ -181,7 +181,7 @@ const webhooks: Check = ({ now, withStore }) =>
       : warn(`events do not arrive at ${names.join(', ')}: the deliveries of each webhook say why`)
   })
 
-/** The checks that can be made both by the server and by a command on the machine of the server. */
+/** The checks of the server. A command on its machine makes all of them except `sockets`. */
 export const checks = { files, modes, database, themes, disk, sockets, scheme, mail, webhooks }
 
 /** Seconds for which the event loop may be held before the check warns. Users notice half a second. */

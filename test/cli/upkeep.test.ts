@@ -226,6 +226,10 @@ describe('doctor and config check', () => {
     })
     expect({ code, failed: stdout.match(/^fail.*/gm) }).toEqual({ code: 0, failed: null })
     expect(stdout).toContain(`${server.url} answers`)
+    // The limit of this command says nothing about the limit of the server.
+    expect(stdout).toMatch(
+      /^skip {2}sockets {3}the limit of open files: the console shows that of the server$/m,
+    )
     expect(stdout).toMatch(
       /^ok {4}loop {6}the longest hold of the event loop in the last minute was 0\.\d{3} s$/m,
     )
