@@ -84,10 +84,23 @@ const spanOf = ({ trace_id, span_id, parent_id, name, kind, started, ended, attr
 })
 
 /**
- * Result of one batch. Either the collector refused `refused` spans for good, or the batch is sent again
- * after `pause` ms. When `pause` is undefined, the exporter chooses the pause.
+ * Result of one batch. Either the collector refused `refused` spans for good, for this `reason`, or the batch
+ * is sent again after `pause` ms. When `pause` is undefined, the exporter chooses the pause.
  */
-type Outcome = { refused: number } | { pause: number | undefined; reason: string }
+type Outcome = { refused: number; reason: string | undefined } | { pause: number | undefined; reason: string }
+
+const KEPT = 'the collector does not accept spans; keeping a limited number'
+const LOST = 'the collector refuses spans; they are lost'
+
+/** Returns the number of spans that the collector refuses in an answer with status 200. */
+const rejectedIn = (text: string): number => {
+  try {
+    return Number(JSON.parse(text).partialSuccess?.rejectedSpans ?? 0)
+  } catch {
+    // Some collectors answer with no JSON.
+    return 0
+  }
+}
 
 type ExporterConfig = Pick<
   Config,
@@ -127,8 +140,9 @@ const openPost = (config: ExporterConfig, patience: number) => {
         const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
         return { pause: seconds > 0 ? seconds * SECOND : undefined, reason: `status ${answer.status}` }
       }
-      if (!answer.ok) return { refused: spans.length }
-      return { refused: Number(JSON.parse(text || '{}').partialSuccess?.rejectedSpans ?? 0) }
+      if (!answer.ok) return { refused: spans.length, reason: `status ${answer.status}` }
+      const refused = rejectedIn(text)
+      return { refused, reason: refused > 0 ? 'partial success' : undefined }
     } catch (error) {
       // The `code` of the error is a number when the time for the answer is over. The number says nothing, so
       // the `name` of the error is logged instead.
@@ -158,22 +172,27 @@ export const openExporter = (
   let sending: Promise<void> | undefined
   let failures = 0
   let resume = 0
+  let trouble: string | undefined
 
+  /** Logs the beginning of a trouble and the end of all troubles. */
+  const report = (current: string | undefined, reason: string | undefined): void => {
+    if (current === trouble) return
+    trouble = current
+    if (current) log.warn({ event: 'traces', reason }, current)
+    else log.info({ event: 'traces' }, 'the collector accepts spans again')
+  }
   const drain = async (): Promise<void> => {
     while (queue.length > 0) {
       const batch = queue.slice(0, BATCH)
       const outcome = await post(batch)
-      if ('reason' in outcome) {
-        if (failures++ === 0)
-          log.warn(
-            { event: 'traces', reason: outcome.reason },
-            'the collector does not accept spans; keeping a limited number',
-          )
+      if ('pause' in outcome) {
+        failures++
+        report(KEPT, outcome.reason)
         resume = performance.now() + Math.min(outcome.pause ?? SECOND * 2 ** Math.min(failures, 5), MAX_PAUSE)
         return
       }
-      if (failures > 0) log.info({ event: 'traces' }, 'the collector accepts spans again')
       failures = 0
+      report(outcome.reason && LOST, outcome.reason)
       queue.splice(0, batch.length)
       for (let i = 0; i < batch.length; i++) metrics.count(SPANS, i < outcome.refused ? 'refused' : 'sent')
     }

@@ -189,9 +189,14 @@ const outcomes = () =>
   )
 const exporterTo = (url: string) => {
   const said: string[] = []
-  const log = openLogger('info', line => void said.push(JSON.parse(line).msg))
+  const reasons: unknown[] = []
+  const log = openLogger('info', line => {
+    const { msg, reason } = JSON.parse(line)
+    said.push(msg)
+    reasons.push(reason)
+  })
   const { config } = loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
-  return { said, ...openExporter(config, log, metrics) }
+  return { said, reasons, ...openExporter(config, log, metrics) }
 }
 
 test('an unreachable collector: a limited number of spans is kept, the rest dropped and counted; kept ones arrive once', async () => {
@@ -240,6 +245,35 @@ test('the reason of a failed export is one word: timeout or unreachable', async 
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`, 20)).toBe('TimeoutError')
   await hanging.stop(true)
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
+})
+
+test('a collector that refuses spans is logged once, until it accepts a whole batch', async () => {
+  await using collector = startCollector()
+  const exporter = exporterTo(collector.url)
+  const before = outcomes()
+  const more = (name: string) => (outcomes()[name] ?? 0) - (before[name] ?? 0)
+  const refuse = (status: number) => () => new Response(null, { status })
+  const partly = () => Response.json({ partialSuccess: { rejectedSpans: '1' } })
+  for (const answer of [
+    refuse(404),
+    refuse(401),
+    refuse(503),
+    refuse(401),
+    partly,
+    () => new Response('ok'),
+  ]) {
+    collector.answerNext(answer)
+    for (const span of some(2)) exporter.add(span)
+    await exporter.close()
+  }
+  expect(exporter.said.map((text, i) => [text, exporter.reasons[i]])).toEqual([
+    ['the collector refuses spans; they are lost', 'status 404'],
+    ['the collector does not accept spans; keeping a limited number', 'status 503'],
+    ['the collector refuses spans; they are lost', 'status 401'],
+    ['the collector accepts spans again', undefined],
+  ])
+  expect([more('refused'), more('sent'), more('dropped')]).toEqual([9, 3, 0])
+  expect(collector.spans).toEqual([])
 })
 
 test('spans that are refused for good are not sent again; spans to be retried are sent again', async () => {
