@@ -91,6 +91,15 @@ test('the service manager restarts a server until PostgreSQL is back, and waits 
   }
 })
 
+test('R-16 the units let the threads that hash passwords lower their priority', () => {
+  for (const path of ['gatehouse.service', '../../../.ci/package/debian/gatehouse.service'])
+    expect([path, [...text(path).matchAll(/^SystemCallFilter=(.*)$/gm)].map(([, calls]) => calls)]).toEqual([
+      path,
+      // systemd reads the lines in order: a later line adds to the list or removes from it.
+      ['@system-service', '~@privileged @resources', 'setpriority'],
+    ])
+})
+
 test('the image and the unit run as an unprivileged user, and the unit requests no capability', () => {
   // Among the libraries that the executable needs is libdl, which busybox images lack.
   expect(text('Dockerfile')).toMatch(/^FROM debian:13-slim$/m)
