@@ -56,7 +56,7 @@ export const superviseWorkers = async (config: Config, file: string | undefined)
   const ready = await Promise.race([startAll(), stopped])
   if (ready) {
     started.resolve()
-    if (!movesConnections())
+    if (resetsConnections())
       log.info(
         { event: 'config' },
         'a connection that is opened while a worker is replaced may be reset: set sysctl net.ipv4.tcp_migrate_req to 1 to prevent this',
@@ -152,10 +152,11 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
 }
 
 /**
- * True when the kernel hands the waiting connections of a closed socket to other sockets on its port:
- * https://docs.kernel.org/networking/ip-sysctl.html (tcp_migrate_req)
+ * True when the setting is off by which the kernel hands the waiting connections of a closed socket to other
+ * sockets on its port: https://docs.kernel.org/networking/ip-sysctl.html (tcp_migrate_req). The file is
+ * missing in kernels before 5.14, and systemd's ProcSubset=pid hides it.
  */
-const movesConnections = (): boolean => {
+const resetsConnections = (): boolean => {
   const file = '/proc/sys/net/ipv4/tcp_migrate_req'
-  return existsSync(file) && readFileSync(file, 'utf8').trim() === '1'
+  return existsSync(file) && readFileSync(file, 'utf8').trim() !== '1'
 }

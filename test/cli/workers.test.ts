@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import {
   copyFileSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -67,6 +68,10 @@ testOnPostgres(
     expect(linesOf(server, 'ready')).toHaveLength(1)
     await until(() => linesOf(server, 'set_up').length > 0)
     expect(linesOf(server, 'set_up')).toHaveLength(1)
+    // Old kernels, and units with ProcSubset=pid, have no such file.
+    const moves = '/proc/sys/net/ipv4/tcp_migrate_req'
+    const isOff = existsSync(moves) && readFileSync(moves, 'utf8').trim() !== '1'
+    expect(server.output().includes('set sysctl net.ipv4.tcp_migrate_req to 1')).toBe(isOff)
     const metrics = await (await fetch(`${server.url}/metrics`)).text()
     for (const worker of [1, 2]) expect(metrics).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
     expect(metrics.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
