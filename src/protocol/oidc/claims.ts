@@ -147,7 +147,7 @@ export const profileAttributes = [
   ...['middle_name', 'nickname', 'profile', 'picture', 'website', 'gender', 'birthdate', 'zoneinfo'],
   'locale',
 ]
-const addressMembers = [...['formatted', 'street_address', 'locality', 'region', 'postal_code', 'country']]
+const addressMembers = ['formatted', 'street_address', 'locality', 'region', 'postal_code', 'country']
 
 const phoneOf = (attributes: Readonly<Record<string, unknown>>) => {
   const [phone] = texts(attributes, ['phone_number'])
