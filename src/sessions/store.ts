@@ -187,9 +187,10 @@ export const extendSession = async (
     .limit(1)
   if (!found) return undefined
   const expires_at = Math.min(now + lifetime, found.ends_by ?? Number.POSITIVE_INFINITY)
-  // This write leaves `due_at` unchanged. When the session is due, the sweep reads `expires_at` and corrects
-  // `due_at`.
-  await tx.update(sessions).set({ last_active_at: now, expires_at }).where(eq(sessions.id, found.id))
+  // A later `due_at` is not stored: when the session is due, the sweep reads `expires_at`. `expires_at` is
+  // earlier than `due_at` only after the clock was set back.
+  const times = { last_active_at: now, expires_at, ...(expires_at < found.due_at && { due_at: expires_at }) }
+  await tx.update(sessions).set(times).where(eq(sessions.id, found.id))
   return found
 }
 

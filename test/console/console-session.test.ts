@@ -1,6 +1,7 @@
 /** Tests that a browser has one session of the console, even if the console is loaded several times. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
+import { sweep } from '#src/operations/sweep.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
 import { addUser, authorizeUrl, PASSWORD, signIn, VERIFIER } from '#test/support/people.ts'
@@ -113,6 +114,20 @@ describe('CON-30 a page of the console that is loaded again', () => {
     expect(await eventTypes()).toEqual(['session.revoked'])
     expect(await works(body.access_token)).toBe(401)
     expect(await sessions()).toHaveLength(1)
+  })
+
+  test('ends in time when it began while the clock was ahead', async () => {
+    const stored = () => app.context.store.read(q => q.select().from(q.tables.sessions))
+    const [before] = await stored()
+    app.clock.advance(-MINUTE)
+    await load()
+    const [session, ...others] = await stored()
+    const end = Number(before?.expires_at) - MINUTE
+    expect([session?.id, session?.expires_at, others]).toEqual([before?.id, end, []])
+    app.clock.advance(end - app.clock.now())
+    await app.events()
+    await sweep(app.context)
+    expect(await app.events()).toMatchObject([{ type: 'session.expired', target_id: session?.id }])
   })
 
   test('another browser has a session of its own', async () => {
