@@ -174,7 +174,10 @@ const countAllSessions = async (
       ),
     )
   // Expired sessions stay in the counter until the sweep ends them.
-  const ranOut = await q.$count(sessions, and(hasExpired(q.tables, now), within && unindexedIn(q, within)))
+  const ranOut = await q.$count(
+    sessions,
+    and(hasExpired(q.tables, now), within && unindexedIn(q, within), notPurged(q, sessions.organization_id)),
+  )
   return (counted?.total ?? 0) - ranOut
 }
 

@@ -3,6 +3,7 @@ import { touchDevice } from '#src/directory/users/device-store.ts'
 import { revokeAllSessions } from '#src/directory/users/revocation.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
+import { purge } from '#src/operations/purge.ts'
 import { countSessions, findActiveSession, listSessions, listUserSessions } from '#src/sessions/list-store.ts'
 import { moveLogins } from '#src/sessions/login-store.ts'
 import { listLogins } from '#src/sessions/logins.ts'
@@ -215,6 +216,25 @@ describe('lists', () => {
       read(q => findActiveSession(q, { session_id: shop, organization_id, now: now() }))
     expect([(await find())?.username, (await find('org_default'))?.id]).toEqual(['alice', shop])
     expect(await find(acme.id)).toBeUndefined()
+  })
+
+  test('M-10 expired sessions of a deleted organization are not subtracted from the total', async () => {
+    const { app, alice, client, now } = await start()
+    const acme = await addOrganization(app, 'acme')
+    const carol = await addUser(app, 'carol', { organization_id: acme.id })
+    const short = { organization_id: acme.id, refresh_token_ttl: 300 }
+    await grantTokens(app, await addClient(app, 'acme-app', short), carol)
+    await grantTokens(app, client, alice)
+    app.clock.advance(HOUR / 2)
+    const total = async () => [
+      await countSessions(app.context.store, { now: now() }, 100),
+      (await listSessions(app.context.store, { now: now(), order: 'asc', limit: 100 })).length,
+    ]
+    expect(await total()).toEqual([1, 1])
+    await app.admin('DELETE', `/organizations/${acme.id}`)
+    expect(await total()).toEqual([1, 1])
+    await purge(app.context)
+    expect(await total()).toEqual([1, 1])
   })
 
   test('a user’s own sessions have the names of their clients, newest first', async () => {
