@@ -29,7 +29,7 @@ const MAIL_KEPT = DAY
 
 /**
  * Milliseconds after `expires_at` for which an ended logout is kept. The outcome of a delivery expires after
- * six days (sessions/logout-delivery.ts), so administrators can see the outcome for a week.
+ * six days (sessions/logout-store.ts), so administrators can see the outcome for a week.
  */
 const LOGOUT_KEPT = DAY
 

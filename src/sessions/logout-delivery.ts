@@ -8,7 +8,7 @@ import {
   type Stop,
   startDelivery,
 } from '#src/delivery/queue.ts'
-import { CLOCK_SKEW, DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { logoutTokenClaims } from '#src/protocol/oidc/logout-token.ts'
 import { issueToken } from '#src/tokens/issue.ts'
 import {
@@ -28,11 +28,6 @@ import {
  * https://openid.net/specs/openid-connect-backchannel-1_0.html#LogoutToken
  */
 const TOKEN_LIFETIME = 120
-/**
- * Milliseconds after which the outcome of a logout expires. The sweep removes the row a day later, so
- * administrators see the outcome for a week.
- */
-const KEPT = 6 * DAY
 /**
  * Pauses between attempts in milliseconds. A person waits for the logout, so the first retries are quick.
  * Later retries reach an application that was down for some time.
@@ -94,7 +89,7 @@ const attempt = async (context: Context, logout: LogoutRow, until: number): Prom
   const isDone = is_final || next_attempt_at >= expires_at
   await context.store.write(tx =>
     isDone
-      ? endLogout(tx, logout, { failure, done_at: now, expires_at: now + KEPT })
+      ? endLogout(tx, logout, failure, now)
       : postponeLogout(tx, { ...logout, next_attempt_at: until }, { failure, next_attempt_at }),
   )
   if (failure === null) return

@@ -16,6 +16,11 @@ export type LogoutRow = Tables['logouts']['$inferSelect']
  */
 const DELIVER_WITHIN = 2 * DAY
 /**
+ * Milliseconds after which the outcome of a logout expires. The sweep removes the row a day later, so
+ * administrators see the outcome for a week.
+ */
+const KEPT = 6 * DAY
+/**
  * Maximum number of rows in one INSERT. PostgreSQL and SQLite limit the number of parameters of a statement.
  */
 const ROWS = 500
@@ -194,8 +199,6 @@ export const releaseLogouts = async (tx: Transaction, now: number, ranges: Range
   await tx.update(logouts).set({ next_attempt_at: now }).where(isInRanges(logouts.next_attempt_at, ranges))
 }
 
-type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at' | 'expires_at'>>
-
 /**
  * Stores a failed attempt and the time of the next attempt. Changes nothing when another sender has claimed
  * the logout in the meantime.
@@ -203,30 +206,38 @@ type Outcome = Partial<Pick<LogoutRow, 'done_at' | 'failure' | 'next_attempt_at'
 export const postponeLogout = async (
   tx: Transaction,
   { number, next_attempt_at }: Pick<LogoutRow, 'number' | 'next_attempt_at'>,
-  outcome: Outcome,
+  change: Partial<Pick<LogoutRow, 'failure' | 'next_attempt_at'>>,
 ): Promise<void> => {
   const { logouts } = tx.tables
   await tx
     .update(logouts)
-    .set(outcome)
+    .set(change)
     .where(and(eq(logouts.number, number), eq(logouts.next_attempt_at, next_attempt_at)))
 }
+
+/** Returns the fields of a logout that ends at `done_at` (ms). `failure` is null for a delivered logout. */
+const endedAs = (failure: string | null, done_at: number) => ({
+  failure,
+  done_at,
+  next_attempt_at: NEVER,
+  expires_at: done_at + KEPT,
+})
 
 /** Stores the final outcome of a logout and makes the client's next logout due. */
 export const endLogout = async (
   tx: Transaction,
   { number, client_id, client_created_at }: LogoutRow,
-  outcome: Outcome & { done_at: number },
+  failure: string | null,
+  now: number,
 ): Promise<void> => {
   const { logouts } = tx.tables
   const ended = await tx
     .update(logouts)
-    .set({ ...outcome, next_attempt_at: NEVER })
+    .set(endedAs(failure, now))
     .where(and(eq(logouts.number, number), isNull(logouts.done_at)))
     .returning({ number: logouts.number })
   const next = ended.length > 0 && (await headOf(tx, client_id, client_created_at))
-  if (next)
-    await postponeLogout(tx, { number: next, next_attempt_at: NEVER }, { next_attempt_at: outcome.done_at })
+  if (next) await postponeLogout(tx, { number: next, next_attempt_at: NEVER }, { next_attempt_at: now })
 }
 
 /**
@@ -266,10 +277,7 @@ export const redirectLogouts = async (tx: Transaction, client: LoggedOut, now: n
       .orderBy(asc(logouts.number))
       .limit(ENDED)
     const failure = 'The client has no logout URI any more.'
-    await tx
-      .update(logouts)
-      .set({ done_at: now, failure, next_attempt_at: NEVER })
-      .where(inArray(logouts.number, waiting))
+    await tx.update(logouts).set(endedAs(failure, now)).where(inArray(logouts.number, waiting))
   }
   const head = await headOf(tx, client.client_id, client.created_at)
   if (head) await tx.update(logouts).set({ next_attempt_at: now }).where(eq(logouts.number, head))

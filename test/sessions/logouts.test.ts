@@ -281,10 +281,17 @@ describe('BCL-19 a new logout URI', () => {
     await deliver()
     expect(received).toEqual([])
     const failure = 'The client has no logout URI any more.'
-    expect(await outcomes()).toEqual([
+    const failed = [
       ['failed', 1, failure],
       ['failed', 0, failure],
-    ])
+    ]
+    expect(await outcomes()).toEqual(failed)
+    app.clock.advance(6 * DAY)
+    await sweep(app.context)
+    expect(await outcomes()).toEqual(failed)
+    app.clock.advance(DAY)
+    await sweep(app.context)
+    expect(await outcomes()).toEqual([])
   })
 
   describe('BCL-19 among hundreds of logouts that wait', () => {
