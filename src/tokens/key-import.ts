@@ -11,7 +11,7 @@ import { keyRow, publishNext, recordKeyChange } from './rotation.ts'
  *
  * @throws Error whose message says which keys and algorithms are allowed
  */
-const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => {
+export const algorithmOf = (key: KeyObject, wanted: string | undefined): SigningAlg => {
   const { namedCurve = '', modulusLength = 0 } = key.asymmetricKeyDetails ?? {}
   if (key.asymmetricKeyType === 'rsa') {
     if (modulusLength < 2048) throw new Error('an RSA key needs at least 2048 bits')

@@ -3,7 +3,8 @@ import type { Core } from '#src/context.ts'
 import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
 import type { KeyId } from '#src/lib/ids.ts'
 import { iso } from '#src/lib/text.ts'
-import { curves, isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
+import { isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
+import { algorithmOf } from './key-import.ts'
 import {
   insertKey,
   type KeyRow,
@@ -95,27 +96,17 @@ export const retireKey = async (base: Core, kid: string): Promise<void> => {
   await base.store.write(tx => removeKey(tx, id))
 }
 
-const notAKey = () =>
-  invalid({ field: 'jwk', code: 'unsupported', message: 'A private RSA or EC key as a JWK.' })
-
-const algOf = ({ alg, kty, crv }: JsonWebKey & { alg?: unknown }): SigningAlg => {
-  if (isSigningAlg(alg)) return alg
-  const found = kty === 'RSA' ? 'RS256' : curves.find(curve => curve.crv === crv)?.alg
-  if (found) return found
-  throw notAKey()
-}
-
 /**
  * Imports a key that signs from now on, so that tests can use the same key in every run. The key keeps its
  * `kid`; a key without a `kid` gets a new one. Returns the `kid`.
  *
- * @throws AppError 422 when the JWK is not a private RSA or EC key
+ * @throws AppError 422 when the JWK is not a private RSA or EC key, or its `alg` does not fit the key
  */
 export const pinKey = async (base: Core, jwk: JsonWebKey & { kid?: unknown }): Promise<string> => {
-  const alg = algOf(jwk)
+  const { alg, ...pair } = openJwk(jwk)
   const now = base.clock.now()
   const kid = typeof jwk.kid === 'string' ? (jwk.kid as KeyId) : undefined
-  const key = keyRow(base, alg, pairOf(jwk), kid)
+  const key = keyRow(base, alg, pair, kid)
   await base.store.write(async tx => {
     await removeKey(tx, key.id)
     await supersede(tx, alg, { now, expires_at: now + MAX_TOKEN_LIFETIME })
@@ -124,12 +115,19 @@ export const pinKey = async (base: Core, jwk: JsonWebKey & { kid?: unknown }): P
   return key.id
 }
 
-const pairOf = (jwk: JsonWebKey): KeyPair => {
+/** Returns the key pair and the algorithm of a JWK. An `alg` with which no key here signs is ignored. */
+const openJwk = (jwk: JsonWebKey): KeyPair & { alg: SigningAlg } => {
   try {
     const privateKey = createPrivateKey({ key: jwk, format: 'jwk' })
-    return { privateKey, publicKey: createPublicKey(privateKey) }
+    const alg = algorithmOf(privateKey, isSigningAlg(jwk.alg) ? jwk.alg : undefined)
+    return { alg, privateKey, publicKey: createPublicKey(privateKey) }
   } catch {
-    throw notAKey()
+    throw invalid({
+      field: 'jwk',
+      code: 'unsupported',
+      message:
+        'A private RSA or EC key as a JWK: RSA of at least 2048 bits, or P-256, P-384 or P-521. Its alg fits the key.',
+    })
   }
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { importKey } from '#src/tokens/key-import.ts'
 import { listKeys } from '#src/tokens/key-store.ts'
+import { pinKey } from '#src/tokens/manual-keys.ts'
 import { keyBase } from './key-base.ts'
 
 const pem = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -39,4 +40,22 @@ test('two imports of one key at once store it once, and record one event', async
   expect(refused).toEqual(['this key is already stored'])
   const [key_id = ''] = made
   expect(await stateOf(base)).toEqual({ keys: [{ key_id, alg: 'ES256' }], events: [imported(key_id)] })
+})
+
+test('a pinned key gets its own algorithm, and is refused when its `alg` does not fit', async () => {
+  const base = await keyBase()
+  const rsa = (modulusLength: number) =>
+    generateKeyPairSync('rsa', { modulusLength }).privateKey.export({ format: 'jwk' })
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'jwk' })
+  for (const jwk of [
+    { ...ec, alg: 'RS256' },
+    { ...ec, alg: 'ES256' },
+    { ...rsa(2048), alg: 'ES384' },
+    rsa(1024),
+  ])
+    await expect(pinKey(base, jwk)).rejects.toMatchObject({ status: 422 })
+  expect(await stateOf(base)).toEqual({ keys: [], events: [] })
+  const pinned = [ec, { ...ec, alg: 'ES384' }, rsa(2048), { ...rsa(2048), alg: 'RS512' }]
+  for (const [i, jwk] of pinned.entries()) await pinKey(base, { ...jwk, kid: `key-${i}` })
+  expect((await stateOf(base)).keys.map(({ alg }) => alg)).toEqual(['ES384', 'ES384', 'RS256', 'RS512'])
 })
