@@ -3,7 +3,7 @@ import type { Context } from '#src/context.ts'
 import type { Client } from '#src/directory/clients/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { mayReport, printable } from '#src/http/refusal-log.ts'
-import { DAY, HOUR } from '#src/lib/duration.ts'
+import { CLOCK_SKEW, DAY, HOUR } from '#src/lib/duration.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
@@ -100,7 +100,8 @@ const EVENTS: Limit = { kind: 'window', count: MAX_EVENTS, window: HOUR, wait: 0
 
 /**
  * Records at most one event an hour for each client, reason and redirect URI. The `count` of an event
- * includes the refusals since the previous event.
+ * includes the refusals since the previous event. An event that was stored before the clock was set back
+ * delays no later event.
  */
 const recordRefusal = (
   context: Context,
@@ -115,7 +116,8 @@ const recordRefusal = (
     const known = await findThrottle(tx, key)
     const failures = (known?.failures ?? 0) + 1
     const counted = { key, blocked_until: 0, expires_at: now + DAY }
-    if (known && now < known.window_started_at + HOUR)
+    const age = now - (known?.window_started_at ?? Number.NEGATIVE_INFINITY)
+    if (known && age >= -CLOCK_SKEW && age < HOUR)
       return upsertThrottle(tx, { ...known, ...counted, failures })
     const events = { key: `refusals:${client_id}`, limit: EVENTS }
     const [written = 0] = await countFailure(context, tx, [events])

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { HOUR } from '#src/lib/duration.ts'
+import { DAY, HOUR } from '#src/lib/duration.ts'
 import { openLogger, silentLog } from '#src/lib/log.ts'
 import { start as startServer } from '#src/testing/start.ts'
 import { type Json, startApp } from '#test/support/app.ts'
@@ -85,6 +85,19 @@ test('AUT-36 one event an hour for each client, reason and URI counts the refusa
   app.clock.advance(1)
   await ask({ redirect_uri: 'https://a.example/' })
   expect(await app.events()).toEqual([event('https://a.example/', 4)])
+})
+
+test('AUT-36 an event that was stored while the clock was fast delays no later event', async () => {
+  const counts = async () => (await app.events()).map(({ metadata }) => metadata.count)
+  app.clock.advance(30 * DAY)
+  await ask({ redirect_uri: 'https://c.example/' })
+  expect(await counts()).toEqual([1])
+  app.clock.advance(-30 * DAY)
+  for (let i = 0; i < 3; i++) await ask({ redirect_uri: 'https://c.example/' })
+  expect(await counts()).toEqual([1])
+  app.clock.advance(HOUR)
+  await ask({ redirect_uri: 'https://c.example/' })
+  expect(await counts()).toEqual([3])
 })
 
 test('AUT-37 a client gets at most twenty events an hour, however many URIs are named', async () => {
