@@ -69,7 +69,7 @@ export const creationOptions = (
   organization: string,
   user: Pick<UserRow, 'id' | 'username' | 'first_name' | 'last_name'>,
   passkeys: readonly Factor[],
-  need: 'preferred' | 'required' = 'preferred',
+  need: 'preferred' | 'required',
 ): string =>
   JSON.stringify({
     challenge,

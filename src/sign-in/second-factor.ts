@@ -14,7 +14,7 @@ import type { Transaction } from '#src/storage/store.ts'
 import { failLogin } from './failed-login.ts'
 import { isKnownDevice } from './known-browsers.ts'
 import type { ProvenPasskey } from './passkeys.ts'
-import { type ProofRefusal, waitFor } from './password.ts'
+import { type ProofRefusal, WRONG, waitFor } from './password.ts'
 import { redeemRecoveryCode } from './recovery-codes.ts'
 import { removeThrottle } from './store.ts'
 import { checkThrottle, type Limit, passwordsFrom, type ThrottleKey } from './throttle.ts'
@@ -38,8 +38,6 @@ const GUESSES = {
   longest_wait: 15 * MINUTE,
   forget_after: 30 * DAY,
 } satisfies Limit
-
-const WRONG: ProofRefusal = { code: 'invalid_credentials', seconds: 0, status: 401, headers: {} }
 
 /**
  * Returns the throttle key of the attempt. Attempts in a known browser have their own key. Password attempts
@@ -82,7 +80,7 @@ export const proveFactor = async (
     user_id: user.id,
     username_attempted: user.username,
     failure_reason,
-    client_info: client_info,
+    client_info,
   })
   return { refusal: WRONG }
 }
