@@ -66,9 +66,9 @@ const readAll = async (
     ),
     roles: (await allRoles(q)).map(homed),
     users: await Promise.all(
-      (await allUsers(q)).map(async ({ password_hash, picture, ...user }) => ({
+      (await allUsers(q)).map(async ({ password_hash, password_temporary, picture, ...user }) => ({
         ...homed(user),
-        ...(secrets && password_hash && { password_hash }),
+        ...(secrets && password_hash && { password_hash, password_temporary }),
         ...(pictures && picture && { picture: await pictureContent(q, picture) }),
       })),
     ),

@@ -133,7 +133,8 @@ const users: SeedKind<'users', UserRow> = {
   // An existing user keeps the password. A file that is applied again must not replace a password that the
   // user has changed.
   update: async ({ context }, row, given, { picture }) => {
-    const { password: _, password_hash: __, invite: ___, picture: ____, ...change } = given
+    const { password: _, password_hash: __, password_temporary: ___, ...rest } = given
+    const { invite: ____, picture: _____, ...change } = rest
     await updateUser(context, row.id, change, hostActor)
     if (picture !== undefined) await setPicture(context, row.id, picture ?? undefined, hostActor)
   },

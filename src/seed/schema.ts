@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CreateApi } from '#src/directory/apis/schema.ts'
 import { CreateClient, clientTypes } from '#src/directory/clients/schema.ts'
-import { line, lines, set } from '#src/directory/fields.ts'
+import { flag, line, lines, set } from '#src/directory/fields.ts'
 import { CreateGroup } from '#src/directory/groups/schema.ts'
 import { CreateIdentityProvider } from '#src/directory/identity-providers/schema.ts'
 import { CreateOrganization } from '#src/directory/organizations/schema.ts'
@@ -113,6 +113,9 @@ const User = z
       .refine(isKnownHash, 'A PHC string of argon2, or a bcrypt hash.')
       .optional()
       .meta({ description: 'Takes the place of password. For new users only.' }),
+    password_temporary: flag
+      .default(false)
+      .describe('Whether a new user must replace the password at the next login. For new users only.'),
     picture: photo
       .nullable()
       .optional()
@@ -130,6 +133,13 @@ const User = z
     path: ['invite'],
     message: 'Give invite or a password, not both.',
   })
+  .refine(
+    ({ password, password_hash, password_temporary }) => !password_temporary || password || password_hash,
+    {
+      path: ['password_temporary'],
+      message: 'Give password or password_hash, too.',
+    },
+  )
 
 const { organization_id: ___, ...client } = CreateClient.shape
 const Client = z

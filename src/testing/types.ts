@@ -31,6 +31,8 @@ export interface SeedUser extends OfOrganization {
   password?: string | { env: string }
   /** A PHC string of argon2, or a bcrypt hash. */
   password_hash?: string
+  /** True when a new user must replace the password at the next login. Default: false. */
+  password_temporary?: boolean
   /** A picture as a data URI; null removes it. */
   picture?: string | null
   /** For new users only, instead of a password: mails a link with which the user chooses a password. */

@@ -4,6 +4,8 @@ import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { parseSeed, readSeed } from '#src/seed/read.ts'
 import { type SeedInput, seedJsonSchema } from '#src/seed/schema.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
+import { openBrowser } from '#test/support/browser.ts'
+import { addUser, signIn } from '#test/support/people.ts'
 
 const UUID = '0192d3a4-5b6c-7d8e-9f00-112233445566'
 
@@ -252,6 +254,29 @@ test('MCD-09 an export applied to another instance makes it the same', async () 
   const text = renderSeed(await exportSeed(app.context, { secrets: false }))
   expect(text).not.toMatch(/argon2|secret(?!_basic)|ours-there/)
   expect(await apply(app, Bun.YAML.parse(text), { prune: true })).toEqual([])
+})
+
+test('USR-23 a temporary password stays temporary in an export with secrets', async () => {
+  const app = await startApp()
+  const { id } = await addUser(app, 'ann')
+  const reset = { password: 'Help-desk-knows-1', temporary: true }
+  await app.admin('POST', `/users/${id}/reset-password`, reset)
+  const { users: [ann = {}] = [] } = await exportSeed(app.context, { secrets: true })
+  expect(ann.password_temporary).toBe(true)
+  const copy = await startApp()
+  await apply(copy, { users: [ann] } as SeedInput)
+  const browser = openBrowser(copy)
+  const page = await signIn(browser, await browser.get('/account'), 'ann', reset.password)
+  expect(page.heading).toBe('Choose a new password')
+  const { users: [open = {}] = [] } = await exportSeed(app.context, { secrets: false })
+  expect(open).not.toContainAnyKeys(['password_hash', 'password_temporary'])
+  const { password_hash: _, ...rest } = ann
+  await expect(apply(copy, { users: [rest] } as SeedInput)).rejects.toThrow(
+    'users[0].password_temporary: Give password or password_hash, too.',
+  )
+  const user = await copy.context.store.read(async q => q.select().from(q.tables.users))
+  expect(user).toMatchObject([{ username: 'ann', password_temporary: true }])
+  expect(await apply(copy, { users: [{ ...ann, password_temporary: false }] } as SeedInput)).toEqual([])
 })
 
 test('secrets come from the environment where the file says so', async () => {

@@ -46,10 +46,11 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
  * The body of POST /users. Other parts of the server may pass an `id`, and `password_hash` in place of the
  * password. For a user without a password, `password_hash` is null.
  */
-export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & { id?: UserId; email_code?: boolean } & (
-    | { password: string }
-    | { password_hash: string | null }
-  )
+export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & {
+  id?: UserId
+  email_code?: boolean
+  password_temporary?: boolean
+} & ({ password: string } | { password_hash: string | null })
 
 const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): Promise<void> => {
   const name = await takenName(q, user)
@@ -110,7 +111,7 @@ export const createUser = async (
         email_code: input.email_code ?? true,
         attributes,
         password_hash,
-        password_temporary: false,
+        password_temporary: input.password_temporary ?? false,
         password_changed_at: now,
         created_at: now,
         updated_at: now,
