@@ -114,6 +114,8 @@ const finish = async (base: Core, done: Done): Promise<Change[]> => {
 interface Prepared {
   seed: ReadSeed
   hashes: Map<SeedOf<'users'>, string>
+  /** Names of the users in the file. A set for each transaction would cost the square of their number. */
+  names: Set<string>
   mistakes: Mistake[]
 }
 
@@ -155,7 +157,8 @@ const prepare = async (
   // The metadata is read for one provider after the other. Many providers at once would fill the
   // organization's share of the XML reader's queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
-  return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, mistakes }
+  const names = new Set(users.map(({ value }) => foldIdentifier(entryNames.users(value))))
+  return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, names, mistakes }
 }
 
 const isKnown = async <S extends 'users' | 'identity_providers'>(
@@ -189,11 +192,10 @@ const withTransaction = (base: Core, tx: Transaction): Core => ({
 const runSteps = async (
   base: Core,
   tx: Transaction,
-  { seed, hashes, mistakes }: Prepared,
+  { seed, hashes, names, mistakes }: Prepared,
   stepsFor: (work: SeedRun) => Iterable<Step> | AsyncIterable<Step>,
   applied = 0,
 ): Promise<Done> => {
-  const names = new Set(seed.entries.users.map(({ value }) => foldIdentifier(entryNames.users(value))))
   const rest: Done['rest'] = []
   const work: SeedRun = {
     context: {
