@@ -28,8 +28,9 @@ const remainsOf = (t: Tables, kind: Deletion, ids: readonly string[]) => {
         [t.consents, t.consents.client_id, isOf(t.consents.user_id)],
         [t.links, t.links.link_hash, isOf(t.links.user_id)],
         // All earlier events by and about a deleted user are removed, because the IP addresses and user
-        // agents in them are personal data. The event `user.deleted` stays, because administrators must be
-        // able to see who deleted an account.
+        // agents in them are personal data. The event `user.deleted` about the user stays, because
+        // administrators must be able to see who deleted an account. It is removed with the account of the
+        // administrator who caused it, whose address is in it.
         [t.events, seq, isOf(subject_id)],
         [t.events, seq, and(isOf(actor_id), ne(actor_id, target_id))],
         [t.events, seq, and(isOf(target_id), ne(type, 'user.deleted'))],
