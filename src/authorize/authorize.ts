@@ -5,6 +5,7 @@ import { findOrganization } from '#src/directory/organizations/store.ts'
 import { asAppError, seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
+import { queryOf } from '#src/http/query.ts'
 import { charge } from '#src/http/rate-limits.ts'
 import { CONSOLE_CLIENT, type OrganizationId, type UserId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
@@ -25,7 +26,7 @@ import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.t
 export const getAuthorize =
   (context: Context) =>
   (call: Call): Promise<Response> =>
-    handleAuthorizationRequest(context, call, [queryOf(call)], flow =>
+    handleAuthorizationRequest(context, call, [queryOf(call.request)], flow =>
       advance(context, browserSessionOf(context, call), flow, 'get'),
     )
 
@@ -36,7 +37,7 @@ export const getAuthorize =
 export const postAuthorize =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const sources = [queryOf(call), await readForm(call.request)]
+    const sources = [queryOf(call.request), await readForm(call.request)]
     return handleAuthorizationRequest(context, call, sources, async ({ request, organization }) => {
       const who = { ip_address: call.ip_address, organization_id: organization.id }
       const body = JSON.stringify(request)
@@ -55,7 +56,7 @@ export const postAuthorize =
 export const getStoredPost =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const handle_hash = hashSecret(new URLSearchParams(queryOf(call)).get('handle') ?? '')
+    const handle_hash = hashSecret(new URLSearchParams(queryOf(call.request)).get('handle') ?? '')
     const now = context.clock.now()
     const body = await context.store.write(tx =>
       consumeStoredPost(tx, { handle_hash, kind: 'authorize', now }),
@@ -180,10 +181,4 @@ const refuseDynamic = async (
   if (!(error instanceof OAuthError)) return error
   const reason = error.code === 'access_denied' ? 'client_kept_out' : 'not_redirected'
   return refuseRequest(context, call, reason, { client_id, redirect_uri, error })
-}
-
-/** Returns the query of a call as it was sent, without the leading `?`. */
-export const queryOf = ({ request }: Call): string => {
-  const start = request.url.indexOf('?')
-  return start < 0 ? '' : request.url.slice(start + 1)
 }

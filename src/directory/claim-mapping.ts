@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isRecord } from '#src/lib/json.ts'
 import { type ClaimMapping, MAX_CLAIMS, mappingProblem } from '#src/protocol/oidc/claim-mapping.ts'
 
 /**
@@ -19,10 +20,7 @@ export const mappingOf = (
   texts: { rule: string; about: string },
 ) =>
   z
-    .custom<ClaimMapping>(
-      value => typeof value === 'object' && value !== null && !Array.isArray(value),
-      ALLOWED,
-    )
+    .custom<ClaimMapping>(isRecord, ALLOWED)
     .superRefine((mapping, issues) => {
       const entries = Object.entries(mapping)
       const isLarge =

@@ -1,5 +1,5 @@
 import { advance, decide } from '#src/authorize/advance.ts'
-import { handleAuthorizationRequest, queryOf } from '#src/authorize/authorize.ts'
+import { handleAuthorizationRequest } from '#src/authorize/authorize.ts'
 import {
   accountRequest,
   type BrowserSession,
@@ -18,6 +18,7 @@ import type { IdentityProvider } from '#src/directory/identity-providers/types.t
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
+import { queryOf } from '#src/http/query.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import type { Secret } from '#src/lib/secrets.ts'
 import { issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
@@ -69,7 +70,7 @@ export const startUpstreamLogin = async <P extends IdentityProvider>(
   const browser = browserSessionOf(context, call)
   const redirect = (flow: Flow | StoredFlow, linking?: UserId) =>
     redirectUpstream(context, browser, provider, flow, linking, buildUrl)
-  const query = queryOf(call)
+  const query = queryOf(call.request)
   const given = new URLSearchParams(query)
   if (given.has('client_id'))
     return handleAuthorizationRequest(context, call, [query], flow =>

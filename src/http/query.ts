@@ -1,3 +1,11 @@
+import { isRecord } from '#src/lib/json.ts'
+
+/** Returns the query of a request as it was sent, without the leading `?`. */
+export const queryOf = ({ url }: Request): string => {
+  const start = url.indexOf('?')
+  return start < 0 ? '' : url.slice(start + 1)
+}
+
 /**
  * Matches `NAME.KEY`. A name with the key `__proto__` does not match, so the name is refused as an unknown
  * parameter.
@@ -10,10 +18,10 @@ const NESTED = /^(\w+)\.(?!__proto__$)(.+)$/s
  * clients send the second form (OpenAPI style `deepObject`).
  */
 export const parseQuery = (request: Request): Record<string, unknown> => {
-  const start = request.url.indexOf('?')
-  if (start < 0) return {}
+  const text = queryOf(request)
+  if (text === '') return {}
   const query: Record<string, unknown> = Object.create(null)
-  for (const [name, value] of new URLSearchParams(request.url.slice(start + 1))) {
+  for (const [name, value] of new URLSearchParams(text)) {
     const [, object, key] = NESTED.exec(name.replace(/^(\w+)\[(.+)\]$/s, '$1.$2')) ?? []
     if (object === undefined || key === undefined) put(query, name, value)
     else {
@@ -24,9 +32,6 @@ export const parseQuery = (request: Request): Record<string, unknown> => {
   }
   return { ...query }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const put = (query: Record<string, unknown>, name: string, value: string): void => {
   query[name] = name in query ? [query[name], value] : value

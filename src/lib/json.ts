@@ -25,3 +25,7 @@ export const isNestedDeeply = (text: string): boolean => {
   }
   return false
 }
+
+/** True for an object that is not an array. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

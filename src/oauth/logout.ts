@@ -7,6 +7,7 @@ import { seeOther } from '#src/http/answer.ts'
 import { readForm } from '#src/http/body.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, loginHash, withCookies } from '#src/http/cookies.ts'
+import { queryOf } from '#src/http/query.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
 import type { Common } from '#src/pages/data.ts'
@@ -45,9 +46,7 @@ interface Logout {
 const getLogout =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const start = call.request.url.indexOf('?')
-    const parameters = parseForm(start < 0 ? '' : call.request.url.slice(start + 1))
-    const logout = await openLogout(context, call, parameters)
+    const logout = await openLogout(context, call, parseForm(queryOf(call.request)))
     const { hint, logins } = logout
     const session = hint && (await hintedSession(context, hint))
     const hinted = logins.filter(({ id }) => id === session?.login_id)

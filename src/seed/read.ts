@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { foldIdentifier } from '#src/lib/email.ts'
+import { isRecord } from '#src/lib/json.ts'
 import { parseYaml, YamlError } from '#src/lib/yaml.ts'
 import { Seed, type SeedOf, type SeedSection, secretFields, seedJsonSchema, seedSections } from './schema.ts'
 
@@ -67,9 +68,6 @@ export interface ReadSeed {
 type Environment = Readonly<Record<string, string | undefined>>
 type Json = Record<string, unknown>
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /**
  * Parses a seed in YAML or JSON.
  *
@@ -97,7 +95,7 @@ export const readSeed = (
   const whole = Seed.safeParse(raw)
   const issues = whole.error?.issues ?? []
   const wrong = new Set(issues.map(({ path }) => pathOf(path.slice(0, 2))))
-  const sections = isObject(raw) ? raw : {}
+  const sections = isRecord(raw) ? raw : {}
   const entriesOf = (section: SeedSection) => {
     const given = sections[section]
     const places = (Array.isArray(given) ? given : []).map((entry, i) => ({
@@ -137,7 +135,7 @@ export const requireSound = (seed: ReadSeed): ReadSeed => {
 
 /** True for `{ env: NAME }`. */
 const isReference = (value: unknown): value is { env: string } =>
-  isObject(value) && typeof value.env === 'string' && Object.keys(value).length === 1
+  isRecord(value) && typeof value.env === 'string' && Object.keys(value).length === 1
 
 /**
  * Replaces `{ env: NAME }` in secret fields by the value of the variable. In other fields it is not allowed,
@@ -145,11 +143,11 @@ const isReference = (value: unknown): value is { env: string } =>
  * the schema refuses it later.
  */
 const withSecrets = (input: unknown, env: Environment): unknown => {
-  if (!isObject(input)) return input
+  if (!isRecord(input)) return input
   const filled = Object.entries(secretFields).map(([section, field]) => {
     const entries = input[section]
     const fill = (entry: unknown): unknown => {
-      const given = isObject(entry) ? entry[field] : undefined
+      const given = isRecord(entry) ? entry[field] : undefined
       return isReference(given) ? { ...(entry as Json), [field]: env[given.env] ?? given } : entry
     }
     return [section, Array.isArray(entries) ? entries.map(fill) : entries]
@@ -203,7 +201,7 @@ const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
   let schema = root
   let value = raw
   for (const key of [...path, undefined]) {
-    const { type } = isObject(value) ? value : {}
+    const { type } = isRecord(value) ? value : {}
     const members = (schema.oneOf ?? schema.anyOf ?? [schema]).map(resolved)
     schema = members.find(member => member.properties?.type?.const === type && type) ?? members[0] ?? {}
     if (key === undefined) break

@@ -4,6 +4,7 @@ import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Organization } from '#src/directory/organizations/store.ts'
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { Detail } from '#src/lib/app-error.ts'
+import { isRecord } from '#src/lib/json.ts'
 import { numberProblems } from './free-attributes.ts'
 
 type Attributes = Record<string, unknown>
@@ -16,10 +17,7 @@ const schemas: Record<UserAttribute['type'], z.ZodType> = {
   number: z.number('A number.'),
   boolean: flag,
   array: z.array(line(256, 1), LIST).max(100, LIST),
-  object: z.custom(
-    value => typeof value === 'object' && value !== null && !Array.isArray(value),
-    'A JSON object.',
-  ),
+  object: z.custom(isRecord, 'A JSON object.'),
 }
 
 /** Returns why a value does not have the type of the attribute. Returns undefined when it has the type. */
