@@ -28,6 +28,7 @@ import { giveToOwner, makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
+import { hasDatabase } from './last-start.ts'
 
 /** File of the next master key while `gatehouse keys rekey` runs. */
 export const NEXT_MASTER_KEY_FILE = 'master.key.next'
@@ -203,7 +204,7 @@ export const finishChange = ({ data_dir }: Config): string | undefined => {
  * of an older version is therefore not migrated, and counts as an instance.
  */
 export const hasInstance = async (config: Config): Promise<boolean> => {
-  if (!config.database_url && !existsSync(join(config.data_dir, DATABASE_FILE))) return false
+  if (!hasDatabase(config)) return false
   try {
     const store = await openStore(config, { migrate: false })
     try {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
 import { isLocalHost } from '#src/operations/metrics.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
 import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
 /** The server that was started last on a data directory. */
@@ -62,7 +63,7 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
 
 /** True when the settings name a PostgreSQL database or an SQLite file that exists. */
 export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
-  Boolean(database_url) || existsSync(join(data_dir, 'gatehouse.db'))
+  Boolean(database_url) || existsSync(join(data_dir, DATABASE_FILE))
 
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, or port

@@ -22,8 +22,8 @@ import { signingAlgs } from '#src/protocol/oidc/signing-algs.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { readSeed, SeedError } from '#src/seed/read.ts'
 import { currentCode, offerSecret, sealSecret } from '#src/sign-in/totp.ts'
-import { activateKey, keyStates, pinKey, publishKey, retireKey } from '#src/tokens/manual-keys.ts'
-import { revokeKey } from '#src/tokens/rotation.ts'
+import { activateKey, keyStates, pinKey, retireKey } from '#src/tokens/manual-keys.ts'
+import { revokeKey, rotateKey } from '#src/tokens/rotation.ts'
 import type { DevClock } from './clock.ts'
 import { eventStream } from './event-stream.ts'
 import { Fault } from './fault-schema.ts'
@@ -245,7 +245,7 @@ export const controls: Record<string, Control> = {
   'GET /dev/keys': async ({ context }) => json({ keys: await keyStates(context) }),
   'POST /dev/keys': async ({ context }, call) => {
     const wanted = parse(SetKeys, await readJson(call.request))
-    if (wanted.action === 'publish') await publishKey(context, wanted.alg)
+    if (wanted.action === 'publish') await rotateKey(context, wanted.alg)
     if (wanted.action === 'activate') await activateKey(context, wanted.kid)
     if (wanted.action === 'retire') await retireKey(context, wanted.kid)
     if (wanted.action === 'revoke') await revokeKey(context, wanted.kid)

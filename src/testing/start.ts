@@ -13,6 +13,7 @@ import { type Logger, silentLog } from '#src/lib/log.ts'
 import { DRAIN_MS, startHousekeeping } from '#src/operations/housekeeping.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
+import { DATABASE_FILE } from '#src/storage/open.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { inTemporaryDir } from './leftovers.ts'
 import { openSeeded, readGiven } from './seeded-core.ts'
@@ -274,7 +275,7 @@ const configOf = (options: StartOptions, data_dir: string): Config => {
  * Refuses the data directory of a production server, because the seed would add users with public passwords.
  */
 const checkDataDir = (data_dir: string): void => {
-  if (existsSync(join(data_dir, 'gatehouse.db')) && !existsSync(join(data_dir, DEV_FILE)))
+  if (existsSync(join(data_dir, DATABASE_FILE)) && !existsSync(join(data_dir, DEV_FILE)))
     throw new ConfigError(
       `${data_dir} contains the data of a server that is not a development server. Choose another directory.`,
     )

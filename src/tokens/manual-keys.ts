@@ -14,7 +14,7 @@ import {
   removeKey,
   supersede,
 } from './key-store.ts'
-import { keyRow, MAX_TOKEN_LIFETIME, rotateKey } from './rotation.ts'
+import { keyRow, MAX_TOKEN_LIFETIME } from './rotation.ts'
 import type { KeyPair } from './signature.ts'
 
 /*
@@ -57,14 +57,6 @@ const getKey = async ({ store }: Core, kid: string): Promise<KeyRow> => {
   const key = (await store.read(listKeys)).find(({ id }) => id === kid)
   if (!key) throw notFound('The key')
   return key
-}
-
-/**
- * Publishes the next key of an algorithm, unless a next key is published already. The key signs 15 minutes
- * later, or when it is activated.
- */
-export const publishKey = async (base: Core, alg: SigningAlg): Promise<void> => {
-  await rotateKey(base, alg)
 }
 
 /**

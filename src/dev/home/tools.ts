@@ -6,8 +6,8 @@ import { code, type DevPage, table } from './page.ts'
 
 export const TOOLS = '/dev/tools'
 
-const button = (action: string, label: string, more: Html = markup``): Html =>
-  markup`<button class="button secondary small" name="action" value="${action}"${more}>${label}</button>`
+const button = (action: string, label: string): Html =>
+  markup`<button class="button secondary small" name="action" value="${action}">${label}</button>`
 
 /** Buttons that advance the clock, in milliseconds. */
 export const steps: [label: string, ms: number][] = [
