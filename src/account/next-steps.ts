@@ -1,8 +1,8 @@
 import type { Context } from '#src/context.ts'
 import { listClients } from '#src/directory/clients/store.ts'
-import { countAllUsers } from '#src/directory/users/list-store.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { AccountPage } from '#src/pages/data.ts'
+import { countAll } from '#src/storage/counts.ts'
 import type { Viewer } from './viewer.ts'
 
 /** The permission that each step needs. A user without this permission does not see the step. */
@@ -36,7 +36,7 @@ export const nextStepsOf = async (
   const [applications, users] = await store.read(q =>
     Promise.all([
       listClients(q, filter, { order: 'asc', after: undefined, limit: 1 }),
-      countAllUsers(q, within),
+      countAll(q, 'users', within),
     ]),
   )
   const due = { client: applications.length === 0, user: users < 2, mail: isOperator && !mail }

@@ -14,10 +14,10 @@ import {
   type SQL,
   sql,
 } from 'drizzle-orm'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { bareId, isUuid, type OrganizationId } from '#src/lib/ids.ts'
 import { cached } from '#src/storage/cache.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { inSlices, SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries, type Store } from '#src/storage/store.ts'
 import type { EventRow } from './store.ts'
@@ -220,20 +220,6 @@ export const listEvents = async (
   return rows
 }
 
-/** Counts events without a filter, from counters that triggers maintain. */
-export const countAllEvents = async (
-  q: Queries,
-  organization_id: OrganizationId | undefined,
-): Promise<number> => {
-  const { counters } = q.tables
-  const own = organization_id && eq(counters.organization_id, organization_id)
-  const [row] = await q
-    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)`.mapWith(Number) })
-    .from(counters)
-    .where(and(eq(counters.kind, 'events'), own))
-  return row?.total ?? 0
-}
-
 /**
  * Filters that match more than 10,000 events. Their matches are not counted again until events are removed
  * or hidden.
@@ -250,12 +236,8 @@ export const countEvents = async (store: Store, filter: EventFilter): Promise<nu
   let total = 0
   await readSlices(store, filter, { order: 'desc' }, async (q, condition) => {
     const { events } = q.tables
-    const found = q
-      .select({ seq: events.seq })
-      .from(events)
-      .where(condition)
-      .limit(COUNT_LIMIT + 1 - total)
-    total += await q.$count(sql`${found} AS found`)
+    const found = q.select({ seq: events.seq }).from(events).where(condition)
+    total += await countUpTo(q, found, COUNT_LIMIT + 1 - total)
     return total > COUNT_LIMIT
   })
   if (total > COUNT_LIMIT && many.size < MAX_BEYOND) many.add(key)

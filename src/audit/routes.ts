@@ -4,8 +4,9 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import { iso } from '#src/lib/text.ts'
+import { countAll } from '#src/storage/counts.ts'
 import { followEvents } from './event-streams.ts'
-import { countAllEvents, countEvents, eventKeyset, findEvent, listEvents } from './list-store.ts'
+import { countEvents, eventKeyset, findEvent, listEvents } from './list-store.ts'
 import {
   AuditEvent,
   EventList,
@@ -39,7 +40,7 @@ const list = (context: Context, caller: Caller, query: ListEvents) => {
     total: () =>
       filtered
         ? countEvents(context.store, filter)
-        : context.store.read(q => countAllEvents(q, filter.organization_id)),
+        : context.store.read(q => countAll(q, 'events', filter.organization_id)),
     keyset: eventKeyset,
     item: eventAnswer,
   })

@@ -1,10 +1,10 @@
 import { and, asc, type Column, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Core } from '#src/context.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { valueTaken } from '#src/lib/app-error.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { isUniqueViolation } from '#src/storage/errors.ts'
 import { type Deletion, hasRemains } from '#src/storage/remains.ts'
 import { inSlices } from '#src/storage/slices.ts'
@@ -166,35 +166,6 @@ export const comparedCount = async (
   })
   return total
 }
-
-type Counted = 'organizations' | 'roles' | 'groups' | 'clients'
-
-/**
- * Returns the number of rows of a kind, in one organization or in all organizations. Each page of a list has
- * this total. The total comes from counters, because counting would read all rows. With `filtered`, the
- * result is at most 10,001, as in filtered lists.
- */
-export const countAll = async (
-  q: Queries,
-  kind: Counted,
-  organization_id?: OrganizationId,
-  filtered = false,
-): Promise<number> => {
-  const { counters } = q.tables
-  const [row] = await q
-    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)` })
-    .from(counters)
-    .where(and(eq(counters.kind, kind), organization_id && eq(counters.organization_id, organization_id)))
-  const total = Number(row?.total)
-  return filtered ? Math.min(total, COUNT_LIMIT + 1) : total
-}
-
-/** Counts the rows of a query, up to `most`. */
-export const countUpTo = (
-  q: Queries,
-  rows: { limit(most: number): SQLWrapper },
-  most: number,
-): Promise<number> => q.$count(sql`${rows.limit(most)} AS part`)
 
 /**
  * Handler for `.catch` of a write that can violate only the unique index of `field`. Turns the violation into

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#src/context.ts'
 import { type Keyset, openCursor, sealCursor } from '#src/lib/cursor.ts'
 import { isPlain } from '#src/lib/text.ts'
-import { COUNT_LIMIT } from './count-limit.ts'
+import { COUNT_LIMIT } from '#src/storage/counts.ts'
 
 /** Converts decimal digits to a number. `Number` would also accept `0x10`, `1e1` and spaces. */
 export const digits = (text: unknown): unknown =>

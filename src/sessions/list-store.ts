@@ -6,6 +6,7 @@ import {
   type SessionId,
   type UserId,
 } from '#src/lib/ids.ts'
+import { countUpTo } from '#src/storage/counts.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { inSlices, SLICE } from '#src/storage/slices.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
@@ -146,12 +147,8 @@ export const countSessions = async (store: Store, list: ListFilter, most: number
   let total = 0
   await readSlices(store, list, { order: 'desc' }, async (q, condition) => {
     const { sessions } = q.tables
-    const found = q
-      .select({ id: sessions.id })
-      .from(sessions)
-      .where(condition)
-      .limit(most + 1 - total)
-    total += await q.$count(sql`${found} AS found`)
+    const found = q.select({ id: sessions.id }).from(sessions).where(condition)
+    total += await countUpTo(q, found, most + 1 - total)
     return total > most
   })
   return total

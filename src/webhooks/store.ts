@@ -1,9 +1,9 @@
 import { and, asc, desc, eq, inArray, isNotNull, lte, notInArray, or, sql } from 'drizzle-orm'
 import { isInRanges, type Ranges } from '#src/delivery/store.ts'
 import { beyond, byCreation, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import { DEFAULT_ORGANIZATION, type OrganizationId, type WebhookId } from '#src/lib/ids.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -66,12 +66,8 @@ export const listWebhooks = (
 /** Counts the webhooks of the list. The count stops at 10,001, which means more than 10,000. */
 export const countWebhooks = (q: Queries, organization_id: OrganizationId | undefined): Promise<number> => {
   const { webhooks } = q.tables
-  const found = q
-    .select({ id: webhooks.id })
-    .from(webhooks)
-    .where(ofOrganization(q, organization_id))
-    .limit(COUNT_LIMIT + 1)
-  return q.$count(found.as('found'))
+  const found = q.select({ id: webhooks.id }).from(webhooks).where(ofOrganization(q, organization_id))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }
 
 const changed = (tx: Transaction): void => {

@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type OwnEvent, readOwnEvents } from '#src/account/store.ts'
-import {
-  countAllEvents,
-  countEvents,
-  type EventFilter,
-  eventKeyset,
-  listEvents,
-} from '#src/audit/list-store.ts'
+import { countEvents, type EventFilter, eventKeyset, listEvents } from '#src/audit/list-store.ts'
 import { type EventRow, eventsBefore, removeEvents } from '#src/audit/store.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { newId, type UserId } from '#src/lib/ids.ts'
+import { countAll } from '#src/storage/counts.ts'
 import type { Store } from '#src/storage/store.ts'
 import { HUGE, MIDDLE, small } from '#test/bench/fill.ts'
 import { hearStatements, plansOf } from '#test/support/statements.ts'
@@ -86,7 +81,7 @@ describe('among 40,000 events', () => {
         const total = await countEvents(store, filter)
         expect([filter, total]).toEqual([filter, Math.min(fitting.length, 10_001)])
         if (Object.keys(some).length === 0)
-          expect(await store.read(q => countAllEvents(q, organization_id))).toBe(fitting.length)
+          expect(await store.read(q => countAll(q, 'events', organization_id))).toBe(fitting.length)
       }
     },
   )

@@ -1,9 +1,9 @@
 import { and, eq, inArray, like, or, sql } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, isWithin, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { resourceKey } from '#src/protocol/oauth/resource.ts'
 import { cached } from '#src/storage/cache.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

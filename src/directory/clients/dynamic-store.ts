@@ -1,9 +1,9 @@
 import { and, eq, exists, inArray, isNull, like, lte, not, notExists, or, sql } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

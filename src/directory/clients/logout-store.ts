@@ -1,7 +1,7 @@
 import { and } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import { isOfClient, type LogoutRow } from '#src/sessions/logout-store.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Client } from './store.ts'
 

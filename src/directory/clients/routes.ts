@@ -1,8 +1,8 @@
 import type { Caller, Context } from '#src/context.ts'
-import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
+import { countAll } from '#src/storage/counts.ts'
 import { ClientLogoutList, ListClientLogouts, listClientLogouts } from './logouts.ts'
 import {
   ClientAnswer,

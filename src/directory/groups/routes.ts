@@ -2,14 +2,13 @@ import type { Caller, Context } from '#src/context.ts'
 import type { ChangedBy } from '#src/directory/access.ts'
 import { ConfirmQuery } from '#src/directory/administrators.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
-import { countAll } from '#src/directory/store.ts'
 import { asShown } from '#src/directory/users/attributes.ts'
 import { UserList, userAnswer } from '#src/directory/users/schema.ts'
 import { roleNamesOf } from '#src/directory/users/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { type AdminRoute, type RouteInput, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
+import { countAll } from '#src/storage/counts.ts'
 import {
   CreateGroup,
   GroupAnswer,
@@ -45,7 +44,7 @@ const list = (context: Context, caller: Caller, query: ListGroups) => {
     total: () =>
       context.store.read(q =>
         isNarrowed
-          ? countGroups(q, filter, COUNT_LIMIT)
+          ? countGroups(q, filter)
           : countAll(q, 'groups', organization_id, query.organization_id !== undefined),
       ),
     keyset: group => [group.created_at, group.id],

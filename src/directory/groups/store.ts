@@ -3,6 +3,7 @@ import { beyond, byCreation, isWithin, type Range } from '#src/directory/store.t
 import type { UserRow } from '#src/directory/users/store.ts'
 import type { GroupId, OrganizationId, RoleId, UserId } from '#src/lib/ids.ts'
 import { byName } from '#src/lib/text.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { beginPurge } from '#src/storage/purges.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -181,16 +182,11 @@ const matching = (q: Queries, { organization_id, user_id, role }: GroupFilter): 
   )
 }
 
-/** Returns the number of matching groups. The number is exact up to `most`; `most` + 1 means more. */
-export const countGroups = async (q: Queries, filter: GroupFilter, most: number): Promise<number> => {
+/** Returns the number of matching groups. The result 10,001 means more than 10,000. */
+export const countGroups = (q: Queries, filter: GroupFilter): Promise<number> => {
   const { groups } = q.tables
-  const found = q
-    .select({ id: groups.id })
-    .from(groups)
-    .where(matching(q, filter))
-    .limit(most + 1)
-  const [counted] = await q.select({ total: sql<number>`count(*)` }).from(found.as('found'))
-  return Number(counted?.total ?? 0)
+  const found = q.select({ id: groups.id }).from(groups).where(matching(q, filter))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }
 
 /** Returns a page of groups, in the order of creation. */

@@ -1,8 +1,8 @@
 import { and, desc, eq, gt, isNull, lt, sql } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import type { InvitationId, OrganizationId, UserId } from '#src/lib/ids.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

@@ -1,8 +1,8 @@
 import type { Context } from '#src/context.ts'
-import { countAll } from '#src/directory/store.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
+import { countAll } from '#src/storage/counts.ts'
 import { takeAssets } from './assets.ts'
 import { LooksPreview, PreviewLooks, sealLooks } from './preview.ts'
 import {

@@ -1,11 +1,11 @@
 import { and, asc, eq, like, or, sql } from 'drizzle-orm'
 import type { Config } from '#src/config.ts'
-import { beyond, byCreation, countAll, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import { fold } from '#src/lib/text.ts'
 import { cached } from '#src/storage/cache.ts'
+import { COUNT_LIMIT, countAll, countUpTo } from '#src/storage/counts.ts'
 import { removeOrganizationParts } from '#src/storage/remains.ts'
 import { prepared, preparedForStart, type Queries, type Store, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -224,12 +224,6 @@ export const listOrganizations = (q: Queries, search: string | undefined, range:
 /** Counts the organizations that match `search`. The result 10,001 means more than 10,000. */
 export const countOrganizations = (q: Queries, search: string): Promise<number> => {
   const { organizations } = q.tables
-  return q.$count(
-    q
-      .select({ id: organizations.id })
-      .from(organizations)
-      .where(contains(q.tables, search))
-      .limit(COUNT_LIMIT + 1)
-      .as('found'),
-  )
+  const found = q.select({ id: organizations.id }).from(organizations).where(contains(q.tables, search))
+  return countUpTo(q, found, COUNT_LIMIT + 1)
 }

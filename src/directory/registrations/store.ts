@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm'
-import { beyond, byCreation, countUpTo, type Range } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { beyond, byCreation, type Range } from '#src/directory/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 

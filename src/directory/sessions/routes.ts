@@ -1,6 +1,5 @@
 import type { Caller, Context } from '#src/context.ts'
 import { revokeAllSessions } from '#src/directory/users/revocation.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
@@ -23,6 +22,7 @@ import {
   SessionList,
 } from '#src/sessions/schema.ts'
 import { type RevokedBy, revokeSession } from '#src/sessions/service.ts'
+import { COUNT_LIMIT } from '#src/storage/counts.ts'
 
 const sessionAnswer = (session: ListedSession): SessionAnswer => ({
   id: session.id,

@@ -1,8 +1,7 @@
 import { and, asc, type Column, desc, eq, gt, gte, isNull, lt, type SQL, sql } from 'drizzle-orm'
-import { countUpTo } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { Keyset } from '#src/lib/cursor.ts'
 import type { OrganizationId, RoleId } from '#src/lib/ids.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import { notPurged } from '#src/storage/purges.ts'
 import { inSlices, SLICE } from '#src/storage/slices.ts'
 import { prepared, type Queries } from '#src/storage/store.ts'
@@ -219,31 +218,12 @@ export const fetchUsers = (q: Queries, page: PageQuery, lists: Numbers[]): Promi
 }
 
 /** Returns the number of users in the list. The result 10,001 means more than 10,000. */
-export const countList = async (q: Queries, facets: Facets, condition?: SQL): Promise<number> => {
+export const countList = async (q: Queries, facets: Facets): Promise<number> => {
   const table = listed(q, facets)
   let total = 0
   for (const range of rangesOf(facets)) {
-    const fitting = q
-      .select({ seq: table.seq })
-      .from(table)
-      .where(and(within(q, range), condition))
+    const fitting = q.select({ seq: table.seq }).from(table).where(within(q, range))
     total += await countUpTo(q, fitting, COUNT_LIMIT + 1 - total)
   }
   return total
-}
-
-/**
- * Returns the number of users, in one organization or in all organizations. The number comes from counters
- * that triggers maintain.
- */
-export const countAllUsers = async (
-  q: Queries,
-  organization_id: OrganizationId | undefined,
-): Promise<number> => {
-  const { counters } = q.tables
-  const [row] = await q
-    .select({ total: sql<number>`coalesce(sum(${counters.total}), 0)`.mapWith(Number) })
-    .from(counters)
-    .where(and(eq(counters.kind, 'users'), equal(counters.organization_id, organization_id)))
-  return row?.total ?? 0
 }

@@ -1,6 +1,5 @@
 import { and, asc, desc, inArray, or, type SQL, sql } from 'drizzle-orm'
-import { countUpTo } from '#src/directory/store.ts'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
+import { COUNT_LIMIT, countUpTo } from '#src/storage/counts.ts'
 import {
   containsTerm,
   entriesOf,

@@ -7,11 +7,12 @@ import { answerPage } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
 import { throwProblems } from '#src/lib/app-error.ts'
 import { RevokedSessions, revokedAnswer } from '#src/sessions/schema.ts'
+import { countAll } from '#src/storage/counts.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { countByAttributes, listByAttributes } from './attribute-search-store.ts'
 import { asShown } from './attributes.ts'
 import { getUser, judgeChange } from './change.ts'
-import { countAllUsers, keysetOf } from './list-store.ts'
+import { keysetOf } from './list-store.ts'
 import { setPicture } from './picture.ts'
 import { judgePassword, resetPassword } from './reset-password.ts'
 import { judgeNew } from './rules.ts'
@@ -65,7 +66,7 @@ const list = async (context: Context, caller: Caller, query: ListUsers) => {
     total: () => {
       if (values.length > 0) return countByAttributes(store, filter, values)
       return unfiltered
-        ? store.read(q => countAllUsers(q, filter.organization_id))
+        ? store.read(q => countAll(q, 'users', filter.organization_id))
         : countUsers(store, filter)
     },
     keyset: keysetOf(query.sort),

@@ -53,11 +53,11 @@
  *   long word, which takes 0.8 ms for a thousand users. The result is then cached until users change.
  */
 import { and, eq, gte, lt, or, type SQL } from 'drizzle-orm'
-import { COUNT_LIMIT } from '#src/http/count-limit.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold } from '#src/lib/text.ts'
 import { othersRun } from '#src/lib/turn.ts'
 import { cached } from '#src/storage/cache.ts'
+import { COUNT_LIMIT } from '#src/storage/counts.ts'
 import { containsTerm, isIndexedTerm } from '#src/storage/search.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
 import {
