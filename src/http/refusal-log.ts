@@ -1,4 +1,4 @@
-import type { Context } from '#src/context.ts'
+import type { Core } from '#src/context.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Call } from './call.ts'
 import { charge } from './rate-limits.ts'
@@ -24,7 +24,7 @@ export const printable = (text: string): string =>
  * had too many refusals, so that strangers cannot fill the disk.
  */
 export const mayReport = (
-  context: Context,
+  context: Core,
   { ip_address }: Call,
   client: { organization_id: OrganizationId } | undefined,
 ): boolean => {

@@ -101,6 +101,30 @@ test('H-57 the preflight of a browser client is the same with and without develo
   expect(await preflight(dev.port)).toEqual(expected)
 })
 
+const form = 'application/x-www-form-urlencoded'
+test.each([
+  ['GET', '/oauth/logout?id_token_hint=a&id_token_hint=b', undefined, '', 400, 'A parameter is sent twice.'],
+  ['POST', '/oauth/logout', 'application/json', '{}', 415, `The content type must be ${form}.`],
+  ['POST', '/oauth/authorize', 'text/plain', 'client_id=web', 415, `The content type must be ${form}.`],
+  ['POST', '/oauth/login', form, 'request=%E0%A4%A', 400, 'A parameter is malformed.'],
+])('the log has the reason for the request id of a page: %s %s, %s', async (...request) => {
+  const [method, path, type, body, status, reason] = request
+  const own = await startApp({}, { log })
+  const headers = { accept: 'text/html', ...(type && { 'content-type': type }) }
+  const call = () => own.call(path, { method, headers, ...(method === 'POST' && { body }) })
+  const before = await own.events()
+  const answer = await call()
+  const request_id = answer.headers.get('x-request-id')
+  expect([answer.status, (await answer.text()).includes(String(request_id))]).toEqual([status, true])
+  const refused = () => lines.filter(({ event }) => event === 'page_refused')
+  expect(refused().filter(line => line.request_id === request_id)).toMatchObject([{ level: 40, reason }])
+  expect(await own.events()).toEqual(before)
+  // Strangers cannot fill the disk.
+  const logged = refused().length
+  for (let i = 0; i < 100; i++) await call()
+  expect(refused().length - logged).toBeLessThan(70)
+})
+
 describe('H-57 a handler that throws', () => {
   const fails = () => {
     throw new Error('a secret cause')
