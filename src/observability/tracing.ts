@@ -1,13 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Server } from 'bun'
-import type { Config } from '#src/config.ts'
 import type { Core, SigningKeys } from '#src/context.ts'
 import type { Store } from '#src/storage/store.ts'
 import { type Attributes, openExporter, type Span } from './otlp.ts'
 import { newHexId, parseTraceParent, sampler } from './trace-context.ts'
 
 type Handler = (request: Request, server?: Pick<Server<unknown>, 'requestIP'>) => Response | Promise<Response>
-type Started = Omit<Span, 'ended' | 'failed'>
+type Started = Omit<Span, 'ended' | 'failed'> & {
+  /**
+   * The time when `performance.now()` was 0, in milliseconds since the epoch, by the clock at the start of
+   * the request. All spans of a request have the same value, so a change of the clock changes no duration.
+   */
+  origin: number
+}
 
 /**
  * Known methods. Other methods are arbitrary client input and become `_OTHER`:
@@ -16,7 +21,7 @@ type Started = Omit<Span, 'ended' | 'failed'>
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])
 const methodOf = (method: string): string => (METHODS.has(method) ? method : '_OTHER')
 
-const now = (): number => performance.timeOrigin + performance.now()
+const timeOf = ({ origin }: Pick<Started, 'origin'>): number => origin + performance.now()
 
 /** Returns the storage of the current span, and the functions that begin and end spans. */
 const openTracer = (exporter: ReturnType<typeof openExporter>) => {
@@ -33,10 +38,12 @@ const openTracer = (exporter: ReturnType<typeof openExporter>) => {
     parent_id: parent.span_id,
     name,
     kind,
-    started: now(),
+    started: timeOf(parent),
     attributes,
+    origin: parent.origin,
   })
-  const end = (span: Started, failed = false, ended = now()): void => exporter.add({ ...span, ended, failed })
+  const end = (span: Started, failed = false, ended = timeOf(span)): void =>
+    exporter.add({ ...span, ended, failed })
 
   /** Runs `work`. While a trace is being recorded, `work` gets a child span. */
   const within = <T>(
@@ -84,7 +91,7 @@ const traceStore = ({ begin, end, within }: Tracer, store: Store): Store => {
         const wait = begin('store.wait', 1, span)
         let commit: Started | undefined
         const result = await store.write(async tx => {
-          const begun = now()
+          const begun = timeOf(span)
           const value = await body(tx)
           if (!commit) end(wait, false, begun)
           commit = begin('store.commit', 1, span)
@@ -113,7 +120,7 @@ type RouteOf = (path: string) => string | undefined
 
 const traceRequests = (
   { active, end }: Tracer,
-  config: Config,
+  { config, clock }: Core,
   handler: Handler,
   routeOf: RouteOf,
 ): Handler => {
@@ -138,13 +145,15 @@ const traceRequests = (
     if (!isSampled(trace_id, parent)) return handler(request, server)
     const method = methodOf(request.method)
     const path = URL.parse(request.url)?.pathname ?? ''
+    const origin = clock.now() - performance.now()
     const span: Started = {
       trace_id,
       span_id: newHexId(8),
       parent_id: parent?.span_id,
       name: method,
       kind: 2,
-      started: now(),
+      started: timeOf({ origin }),
+      origin,
       attributes: {
         'http.request.method': method,
         'url.scheme': protocol.slice(0, -1),
@@ -184,7 +193,6 @@ export const openTracing = (core: Core) => {
       ...keys,
       sign: (claims, alg, typ) => within('token.sign', 1, { alg }, () => keys.sign(claims, alg, typ)),
     }),
-    requests: (handler: Handler, routeOf: RouteOf): Handler =>
-      traceRequests(tracer, config, handler, routeOf),
+    requests: (handler: Handler, routeOf: RouteOf): Handler => traceRequests(tracer, core, handler, routeOf),
   }
 }

@@ -1,12 +1,15 @@
 /**
- * Tests the traces that the executable sends to a collector. The tests of a faulty collector use only the
- * exporter.
+ * Tests the traces that the executable sends to a collector. The tests of a clock that is set and of a faulty
+ * collector use only the tracer and the exporter.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { loadConfig } from '#src/config.ts'
+import { HOUR } from '#src/lib/duration.ts'
 import { openLogger } from '#src/lib/log.ts'
 import { openMetrics } from '#src/lib/metrics.ts'
 import { openExporter, type Span } from '#src/observability/otlp.ts'
+import { openTracing } from '#src/observability/tracing.ts'
+import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { type ReceivedSpan, startCollector } from '#test/support/collector.ts'
 import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
@@ -165,6 +168,33 @@ test('settings: the headers are a secret, GATEHOUSE_ names come before standard 
     expect(shared.stderr).toStartWith(`warning: ${name}: `)
     expect(own.stderr).toStartWith(`gatehouse: GATEHOUSE_${name}: `)
     expect(shared.stderr + own.stderr).not.toContain('let-me-in')
+  }
+})
+
+test('spans have the time of the clock after it was set, and keep their order and duration', async () => {
+  await using collector = startCollector()
+  const otel_exporter_otlp_endpoint = collector.url
+  const app = await startApp({ otel_exporter_otlp_endpoint })
+  const { clock } = app.context
+  const tracing = openTracing(app.context)
+  const handle = tracing.requests(
+    async () => {
+      await tracing.core.trace('work', async () => app.clock.advance(HOUR))
+      return new Response()
+    },
+    () => '/',
+  )
+  const began = [clock.now(), clock.now() + HOUR]
+  for (const _ of began) await handle(new Request(app.context.config.url))
+  await tracing.close()
+  const servers = collector.spans.filter(({ kind }) => kind === 2)
+  expect(servers.map(({ started }) => Math.round(Number(started) / 1e6))).toEqual(began)
+  for (const { id, started, ended } of servers) {
+    const [work] = collector.spans.filter(({ parent }) => parent === id)
+    if (!work) throw new Error('The span of the work is missing.')
+    const times = [started, work.started, work.ended, ended]
+    expect(times.toSorted((a, b) => Number(a - b))).toEqual(times)
+    expect(ended - started).toBeLessThan(BigInt(HOUR) * 1_000_000n)
   }
 })
 
