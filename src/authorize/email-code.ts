@@ -3,6 +3,7 @@ import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { SECOND } from '#src/lib/duration.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
 import { mailOrigin } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { redeemEmailCode } from '#src/sign-in/email-codes.ts'
@@ -40,7 +41,7 @@ const page = (
     {
       action: PATH,
       request: flow.handle,
-      csrf_token: stepToken(context, flow, 'email_code'),
+      csrf_token: stepToken(context, flow, 'email_code', '', hashSecret(code_for ?? '')),
       login_url: `/oauth/login?request=${flow.handle}`,
       ...(username !== undefined && { username }),
       ...(isAsked && {
@@ -88,13 +89,14 @@ export const getEmailCode =
 export const postEmailCode =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const { browser, flow, form } = await openStep(context, call, 'email_code')
+    const { browser, flow, form, content } = await openStep(context, call, 'email_code')
     const elsewhere = await leadElsewhere(context, browser, flow)
     if (elsewhere) return elsewhere
     const username = form.get('username')
-    return username === undefined
-      ? enterCode(context, browser, flow, form.get('code') ?? '')
-      : sendCode(context, browser, flow, username.trim())
+    if (username !== undefined) return sendCode(context, browser, flow, username.trim())
+    // A code was requested for another name since the page was shown.
+    if (content !== hashSecret(flow.request.code_for ?? '')) throw new PageError('expired', 400)
+    return enterCode(context, browser, flow, form.get('code') ?? '')
   }
 
 /**

@@ -233,12 +233,9 @@ export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
   purpose: CsrfPurpose,
-  subject?: SubjectId,
-  content?: string,
-): string => {
-  const parts = [handle, subject, content].filter(part => part !== undefined)
-  return issueCsrf(context, purpose, pending.browser_hash, parts.join(SEPARATOR))
-}
+  subject: SubjectId | '' = '',
+  content = '',
+): string => issueCsrf(context, purpose, pending.browser_hash, [handle, subject, content].join(SEPARATOR))
 
 interface PostedStep {
   browser: BrowserSession
@@ -270,7 +267,7 @@ export const openStep = async (context: Context, call: Call, purpose: CsrfPurpos
   call.page = `${path}?request=${handle}`
   const browser = browserSessionOf(context, call)
   const flow = await findFlow(context, browser, handle)
-  return { browser, flow, form, login_id: login_id as SubjectId | undefined, content }
+  return { browser, flow, form, login_id: (login_id || undefined) as SubjectId | undefined, content }
 }
 
 /** Chooses the login that the page showed. Changes nothing if the page showed a user without a login. */
