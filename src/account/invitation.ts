@@ -134,8 +134,6 @@ const credentialPage = async (
 ): Promise<Response> => {
   const { errors, error } = refused ?? {}
   const { terms, passkey_required, password_policy } = settingsOf(opened.organization)
-  // The URL of the server has changed since the organization made the setting. The invitation stays open.
-  if (passkey_required && !offersPasskeys(context.config)) throw new PageError('unavailable', 503)
   const sign_in = {
     takes_password: !passkey_required,
     rules: passwordRules(password_policy, broken),

@@ -1,9 +1,11 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { findInvitationOfLink, type Invitation } from '#src/directory/invitations/store.ts'
+import { settingsOf } from '#src/directory/organizations/settings.ts'
 import type { Call } from '#src/http/call.ts'
 import { mayReport } from '#src/http/refusal-log.ts'
 import { HOUR } from '#src/lib/duration.ts'
+import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { type Found, findInvited } from '#src/sign-in/accept-invitation.ts'
@@ -13,15 +15,20 @@ import { countFailure, type Limit } from '#src/sign-in/throttle.ts'
  * Returns the invitation with this `link_hash`. {@link recordRefusal} records the refusal of an existing
  * invitation.
  *
- * @throws PageError 410 when the invitation does not exist or is refused
+ * @throws PageError 410 when the invitation does not exist or is refused; 503 when the organization requires
+ * a passkey, but browsers offer none at the URL of the server, which has changed since
  */
 export const openInvitation = async (context: Context, call: Call, link_hash: SecretHash): Promise<Found> => {
-  try {
-    return await context.store.read(q => findInvited(context, q, link_hash))
-  } catch (error) {
-    if (error instanceof PageError && error.status === 410) await recordRefusal(context, call, link_hash)
-    throw error
-  }
+  const found = await context.store
+    .read(q => findInvited(context, q, link_hash))
+    .catch(async error => {
+      if (error instanceof PageError && error.status === 410) await recordRefusal(context, call, link_hash)
+      throw error
+    })
+  // The invitation stays open. A provider would use it up, and the login after it would be refused.
+  if (settingsOf(found.organization).passkey_required && !offersPasskeys(context.config))
+    throw new PageError('unavailable', 503)
+  return found
 }
 
 /**

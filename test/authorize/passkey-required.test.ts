@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
+import { create } from '#test/support/callers.ts'
 import {
   addPasskeyUser,
   codeOf,
@@ -320,6 +321,31 @@ describe('PEO-14 where passkeys are required', () => {
       const page = await openBrowser(later).get(pathname + search)
       expect([page.status, page.heading]).toEqual([503, 'We’ll be right back'])
       expect(await later.events()).toEqual([])
+      expect((await openBrowser(app).get(pathname + search)).status).toBe(200)
+    })
+
+    test('an invitation of a new person stays open, also for a provider that is chosen on its page', async () => {
+      const provider = { type: 'oauth2', preset: 'github', alias: 'github', name: 'GitHub' }
+      await create(app, '/identity-providers', { ...provider, client_id: 'a', client_secret: 'b' })
+      const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
+      const { pathname, search } = new URL(invitation_url)
+      const later = await moved()
+      const browser = openBrowser(later)
+      const page = await browser.get(pathname + search)
+      await require(true)
+      await later.events()
+      const stored = () =>
+        app.context.store.read(async q => [
+          await q.select().from(q.tables.authorization_requests),
+          await q.select().from(q.tables.invitations),
+        ])
+      const before = await stored()
+      for (const answer of [
+        await browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider: 'github' }),
+        await openBrowser(later).get(pathname + search),
+      ])
+        expect([answer.status, answer.heading]).toEqual([503, 'We’ll be right back'])
+      expect([await stored(), await later.events()]).toEqual([before, []])
       expect((await openBrowser(app).get(pathname + search)).status).toBe(200)
     })
 
