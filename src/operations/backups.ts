@@ -1,4 +1,6 @@
 import {
+  accessSync,
+  constants,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -91,6 +93,7 @@ const prepare = (config: Config): string | undefined => {
   const folder = folderOf(config)
   try {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+    accessSync(folder, constants.W_OK | constants.X_OK)
     for (const path of partialsOf(config).left ?? []) rmSync(path, { force: true })
   } catch (error) {
     return `The folder of the backups cannot be used: ${(error as Error).message}.`

@@ -62,6 +62,19 @@ test('a backup whose folder cannot be made is refused and not recorded', async (
   expect(await app.events()).toEqual([])
 })
 
+test('a backup whose folder cannot be written to is refused and not recorded', async () => {
+  if (process.getuid?.() === 0) return console.log('left out: root may write to every folder')
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const app = await startApp({ data_dir })
+  mkdirSync(join(data_dir, 'backups'), { mode: 0o500 })
+  await app.admin('GET', '/backups')
+  await app.events()
+  const { status, body } = await app.admin('POST', '/backups')
+  expect([status, body.error]).toEqual([409, 'conflict'])
+  expect(body.error_description).toStartWith('The folder of the backups cannot be used: EACCES')
+  expect([readdirSync(join(data_dir, 'backups')), await app.events()]).toEqual([[], []])
+})
+
 test('a backup removes files that no process writes to, and no other', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await (await openStore({ data_dir })).close()
