@@ -104,7 +104,12 @@ export interface Store {
   readonly metrics: Metrics
   /** The results of each cache that `cached` has made, and other values that belong to this store. */
   readonly caches: Map<object, unknown>
-  /** Reads from the latest committed state. */
+  /**
+   * Reads from the latest committed state.
+   *
+   * @throws AppError `temporarily_unavailable` when PostgreSQL cannot be reached or does not answer. An error
+   *   of SQLite is thrown unchanged
+   */
   read<T>(body: (q: Queries) => Promise<T>): Promise<T>
   /**
    * Runs one isolated transaction. The body must do no I/O except through `tx`. If the body throws, nothing
@@ -138,7 +143,10 @@ export interface Store {
    * Runs the body under a lock, so that no other copy of the server runs a body with this name meanwhile.
    * With `wait` a copy waits up to a minute for the lock, otherwise not at all. A copy that does not get the
    * lock returns undefined and does not run the body. A copy that loses its connection loses the lock, so
-   * bodies must be correct even without the lock.
+   * bodies must be correct even without the lock. On SQLite the body runs at once, because `lockInstance`
+   * admits only one server.
+   *
+   * @throws AppError `temporarily_unavailable` when PostgreSQL cannot be reached
    */
   exclusively<T>(name: string, body: () => Promise<T>, wait?: 'wait'): Promise<T | undefined>
   /**
