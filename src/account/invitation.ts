@@ -247,8 +247,8 @@ const accept = async (
     await useUp(context, tx, call, opened, user)
     const { terms } = settingsOf(organization)
     if (terms) await acceptTerms(context, tx, user, terms.version, call)
-    // This link does not verify the address. Before a first login, an account at a provider could be linked
-    // by the address alone (`mayLinkByAddress`). The login is thus stored now, even before a second factor.
+    // This link does not verify the address. Before a first login, the address alone would suffice to link an
+    // account at a provider (`mayLinkByAddress`). `last_login` is thus set now, even before a second factor.
     if (invitation.delivery === 'link') await setLastLogin(tx, user.id, context.clock.now())
     // If the server supports passkeys, this page has offered one, so the next login does not offer it again.
     if (!passkey) return setPasskeyDeclined(tx, user.id, context.clock.now())
