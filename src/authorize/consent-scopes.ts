@@ -10,8 +10,9 @@ export const offeredScopes = (
 
 /**
  * Returns the offered scopes of a request in the form that consents have. A scope of an API is stored as
- * `API_ID/SCOPE`, because another API may have a scope with the same name, and a later API even the same
- * identifier. Each `API_ID` is also stored alone, because a token without scopes may give access to the API.
+ * `API_ID/SCOPE`, because another API may have a scope with the same name, and a later API may even have the
+ * same identifier. Each `API_ID` is also stored alone, because a token without scopes may give access to the
+ * API.
  */
 export const consentScopes = (
   { request, apis }: Pick<Flow, 'request' | 'apis'>,

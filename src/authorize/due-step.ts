@@ -40,7 +40,7 @@ export const decideAmong = (
 
 /**
  * True when the login counts as proven in this flow: its authentication is recent, or newer than the stored
- * request. A login also counts if the user has no factor, must add one, and need not change the password.
+ * request. A login also counts if the user has no factor, has to add one, and need not change the password.
  * Otherwise the users of a provider with single sign-on could never add the factor, because such a provider
  * may report an old authentication or no time at all.
  */
