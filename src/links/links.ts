@@ -53,8 +53,8 @@ export const createSetUpLink = (context: Core): Promise<string> =>
 
 /**
  * Maximum number of unused sign-in links of a user. The write that ends the user's sessions deletes the
- * links, and 10,000 of them would hold it for 56 ms. The oldest link is deleted, not the new one refused,
- * because a person waits for the new one.
+ * links, and 10,000 of them would hold it for 56 ms. When there are too many, the oldest link is deleted. The
+ * new link is not refused, because a person waits for it.
  */
 const MAX_LINKS = 20
 

@@ -12,8 +12,8 @@ export const isBare = (name: string): boolean =>
   name.length <= 64 && !/[\p{L}\p{N}][.:][\p{L}\p{N}]|[/@]|\p{N}{4}/u.test(name)
 
 /**
- * Returns the kinds of the factors in place of names that are not bare, because users choose the names of
- * their factors. Returns an empty object when the names in the data of the mail can be shown.
+ * Returns the kinds of the factors if {@link isBare} refuses their names, because users choose the names of
+ * their factors. Returns an empty object when the mail names no factor, or can show the names.
  */
 export const factorIn = (
   t: Translate,
