@@ -8,7 +8,7 @@ import { countFailure, type ThrottleKey } from './throttle.ts'
 
 interface FailedLogin {
   organization_id: OrganizationId
-  /** The user of the account. Undefined when the attempt names no existing user. */
+  /** The user whom the attempt names. Undefined when no such user exists. */
   user_id: UserId | undefined
   username_attempted: string | undefined
   failure_reason: string | undefined

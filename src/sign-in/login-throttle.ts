@@ -58,10 +58,10 @@ export interface Budget {
 }
 
 /**
- * An attempt is allowed if one budget of each list is free. An empty list sets no limit. The answer shows
- * that `name` is throttled. The answer does not show that `user` is throttled, because this would reveal that
- * two names belong to one account. A name without a user also has two lists, so that it is throttled like the
- * name of a user.
+ * An attempt is allowed if one budget of each list is free. An empty list sets no limit. If `name` is
+ * throttled, the answer says so. If only `user` is throttled, the answer is that of a wrong proof, because
+ * another answer would reveal that two names belong to one account. A name without a user also has two lists,
+ * so that it is throttled like the name of a user.
  */
 export interface Budgets {
   name: Budget[]
