@@ -51,7 +51,7 @@ export const isUnowned = (client: Origin): boolean =>
   isDynamic(client) && !client.client_id.startsWith(TOKEN_DYNAMIC)
 
 /**
- * True when any web page may read answers to this client, because the client has no secret and uses no
- * cookie.
+ * True for a public client that registered itself without an initial access token. Any web page may read
+ * answers to this client, because the client has no secret and uses no cookie.
  */
 export const isOpenToPages = (client_id: string): boolean => client_id.startsWith(PUBLIC_DYNAMIC)

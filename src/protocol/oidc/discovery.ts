@@ -28,8 +28,8 @@ const claimsSupported = [
 
 /**
  * Returns the document of both well-known paths: OpenID Connect Discovery 1.0 section 3 and RFC 8414 section
- * 2 use the same names. `backchannel_url` is the address at which other servers call this server. It is set
- * when this address differs from the issuer, for example between containers. `scopes` must not contain
+ * 2 use the same names. `backchannel_url` is the address at which other servers call this server. It can
+ * differ from the issuer, for example between containers. Default: the issuer. `scopes` must not contain
  * `offline_access`. Clients get refresh tokens without this scope, and the MCP SDK would request consent at
  * each login if the document listed it.
  */
