@@ -7,8 +7,8 @@ import { isPlain } from '#src/lib/text.ts'
 const nowhere: Locate = () => ''
 
 /**
- * Opens the file that gives the place of an IP address. If the file cannot be read, logs this once, and every
- * place is unknown.
+ * Returns the file that gives the place of an IP address. The first `open` reads the file, and so does the
+ * first `open` after each `drop`. If the file cannot be read, this is logged, and every place is unknown.
  */
 export const openPlaces = ({ geoip_file: file }: Config, log: Logger): Places => {
   const read = async (): Promise<Locate> => {

@@ -139,8 +139,8 @@ const selectSubject = prepared((q, { logins, users, organizations, authorization
 /**
  * Returns the enabled user of a code's login, with the organization's settings. Returns undefined when the
  * login has ended, the user is disabled or the code is revoked. Each of these can happen in the 60 seconds
- * for which a code is valid. Returns `burnt` when the code was used up but started no session. One statement
- * reads the user and the code, which saves a query at each exchange of a code.
+ * for which a code is valid. Returns `burnt` when `burnCode` has made the code unusable. One statement reads
+ * the user and the code, which saves a query at each exchange of a code.
  *
  * @param sent the code as the client sent it
  */
