@@ -59,9 +59,10 @@ const getLogout =
   }
 
 /**
- * Handles the confirmation form. A POST from an application is redirected to GET, because the browser omits
- * SameSite=Lax cookies from cross-site POSTs but sends them with the GET. The form of a browser without a
- * login, which was sent again after "Back", is redirected, too: nobody has to confirm anything.
+ * Handles the confirmation form. A POST without a CSRF token comes from an application. It is redirected to
+ * GET, because the browser omits SameSite=Lax cookies from cross-site POSTs but sends them with the GET. A
+ * form without a login cookie was sent again after "Back". It is redirected too, because nothing is left to
+ * confirm.
  */
 const postLogout =
   (context: Context) =>

@@ -12,9 +12,9 @@ import { asClient, CredentialError, throttled } from './client-authentication.ts
 import { type EndpointCall, endpoint } from './endpoint.ts'
 
 /**
- * Handles token revocation. The answer is 200 with an empty body, even when the request is refused, because
- * the client could do nothing about the refusal. Only a failure of the server gives an error status, such as
- * 503 when the store cannot write. https://www.rfc-editor.org/rfc/rfc7009#section-2
+ * Handles token revocation: https://www.rfc-editor.org/rfc/rfc7009#section-2. The answer is 200 with an empty
+ * body, even when the request is refused, because clients cannot handle a refusal in a useful way (section
+ * 2.2). Only a failure of the server gives an error status, such as 503 when the store cannot write.
  */
 export const postRevoke = (context: Context) =>
   endpoint(context, async endpoint_call => {
