@@ -1,9 +1,7 @@
 import { generateKeyPair, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { JWTHeaderParameters, JWTPayload } from 'jose'
-import { curves, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
-
-const hashOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
+import { curves, hashNameOf, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
 /** A signing key and its public half. */
 export interface KeyPair {
@@ -27,7 +25,7 @@ const dsaEncoding = 'ieee-p1363'
 
 /** Returns the signature over `input` in base64url. */
 export const signWith = (key: KeyObject, alg: SigningAlg, input: string): string =>
-  sign(hashOf(alg), Buffer.from(input), { key, dsaEncoding }).toString('base64url')
+  sign(hashNameOf(alg), Buffer.from(input), { key, dsaEncoding }).toString('base64url')
 
 /**
  * Signs a JWT for another server; this server's tokens are signed by `issueToken`. The first call imports
@@ -47,6 +45,6 @@ export const verifyWith = (key: KeyObject, alg: SigningAlg, input: string, signa
   const bytes = Buffer.from(signature, 'base64url')
   return (
     bytes.toString('base64url') === signature &&
-    verify(hashOf(alg), Buffer.from(input), { key, dsaEncoding }, bytes)
+    verify(hashNameOf(alg), Buffer.from(input), { key, dsaEncoding }, bytes)
   )
 }

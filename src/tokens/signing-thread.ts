@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
+import { hashNameOf, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { signWith } from './signature.ts'
 import type { SigningJob, SigningResult } from './signing-worker.ts'
 import { workerSource } from './worker-source.ts' with { type: 'macro' }
@@ -73,7 +73,7 @@ export const openThread = ({ cores }: { cores: number }) => {
     return new Promise(resolve => {
       const id = ++jobs
       pending.set(id, { resolve, here })
-      post(key, { id, key_id, hash: `sha${alg.slice(2)}`, input })
+      post(key, { id, key_id, hash: hashNameOf(alg), input })
     })
   }
 

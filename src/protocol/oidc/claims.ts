@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { bareId } from '#src/lib/ids.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
-import type { SigningAlg } from './signing-algs.ts'
+import { hashNameOf, type SigningAlg } from './signing-algs.ts'
 
 /** User fields contained in tokens. */
 export type ClaimsUser = {
@@ -132,7 +132,7 @@ export const idTokenClaims = (
  * token's algorithm. https://openid.net/specs/openid-connect-core-1_0.html#CodeIDToken
  */
 export const accessTokenHash = (accessToken: string, alg: SigningAlg): string => {
-  const digest = hash(`sha${alg.slice(2)}`, accessToken, 'buffer')
+  const digest = hash(hashNameOf(alg), accessToken, 'buffer')
   return digest.toString('base64url', 0, digest.length / 2)
 }
 

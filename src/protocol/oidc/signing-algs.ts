@@ -8,6 +8,9 @@ export type SigningAlg = (typeof signingAlgs)[number]
 /** True for a supported signature algorithm. */
 export const isSigningAlg = (alg: unknown): alg is SigningAlg => signingAlgs.some(known => known === alg)
 
+/** Returns the name of an algorithm's hash function, such as `sha256`. */
+export const hashNameOf = (alg: SigningAlg): string => `sha${alg.slice(2)}`
+
 /** Each ECDSA algorithm with the JWK name and the OpenSSL name of its curve. */
 export const curves = [
   { alg: 'ES256', crv: 'P-256', openssl: 'prime256v1' },
