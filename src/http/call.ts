@@ -117,6 +117,7 @@ export const openCall = (core: Core, request: Request, socket = ''): Call => {
 
 /**
  * Returns a copy of the call with this path and request, for a form that is processed after a confirmation.
+ * The copy has no `page`.
  */
 export const withRequest = (call: Call, path: string, request: Request): Call => ({
   request,

@@ -31,9 +31,9 @@ export interface AdminRoute {
   also?: Permission
   summary: string
   /**
-   * Requires that a user has authenticated in the last five minutes (`is_fresh` of the caller). It is set on
-   * routes whose effect is hard to undo, such as most deletions, and on routes that create a secret or change
-   * a webhook. A thief who finds an open browser thus cannot use these routes.
+   * Requires `is_fresh` of the caller (`isFreshCaller`). It is set on routes whose effect is hard to undo,
+   * such as most deletions, and on routes that create a secret or change a webhook. A thief who finds an open
+   * console thus cannot use these routes.
    */
   fresh?: boolean
   /** The answer is a stream of server-sent events with data of `answer`. `handle` returns a `Response`. */
@@ -47,16 +47,14 @@ export interface AdminRoute {
   body?: z.ZodType
   status: 200 | 201 | 202 | 204
   answer?: z.ZodType
-  /**
-   * Further error statuses of this route. Any route can also have the statuses 400, 401, 403, 408, 412, 413,
-   * 415, 422 and 503.
-   */
+  /** Error statuses beyond those that `statusesOf` adds (admin/openapi.ts). */
   errors?: (404 | 409 | 429)[]
   /** Meaning of the 409 in the OpenAPI document, when it is not a conflict with stored data. */
   conflict?: string
   /**
    * Checks a refused body against stored data, so that one answer names every wrong field. `good` has the
-   * fields that the schema accepts, with defaults. `bad` has the names of the other fields.
+   * accepted fields, with defaults, and the accepted part of a partly wrong object. `bad` has the names of
+   * the fields in which something is wrong.
    */
   review?(
     q: Queries,
@@ -64,7 +62,7 @@ export interface AdminRoute {
     good: Record<string, unknown>,
     bad: ReadonlySet<string>,
   ): Promise<Reviewed>
-  /** Reads the object that GET returns. A PUT or DELETE of the same path compares `If-Match` with its tag. */
+  /** Reads the object that GET returns. `taggedObject` says which routes compare `If-Match` with its tag. */
   read?(q: Queries, input: RouteInput): Promise<unknown>
   /** Absent when the route has `read`. */
   handle?(input: RouteInput): Promise<unknown>
@@ -86,7 +84,7 @@ export interface TaggedObject {
    * https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
    */
   tag(answer: unknown): string
-  /** Removes the read-only values that differ when only the server has changed the object. */
+  /** Removes the read-only values that the server changes by itself (`maintained` in directory/fields.ts). */
   dropMaintained(body: unknown): void
   /**
    * Compares `If-Match` with the stored object: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.1
@@ -127,7 +125,7 @@ export const route = <
 ): AdminRoute => definition as unknown as AdminRoute
 
 /**
- * Runs a route after these checks: site of the page (403), token (401), permission (403), body (408, 413,
+ * Runs a route after these checks: site of the page (403), token (401), `permit` (403, 401), body (408, 413,
  * 415, 400), fields (422). The body of a caller without permission is thus never read.
  */
 export const serveRoute =

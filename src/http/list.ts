@@ -51,7 +51,7 @@ const Pagination = z
     total: z
       .int()
       .describe(
-        `Number of items on all pages. Without a filter, lists of users, organizations, roles, groups, clients, sessions and events are counted in full. In every other list, a total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
+        `Number of items on all pages. Without a filter, lists of users, organizations, roles, groups, members of a group, clients, sessions and events are counted in full. In every other list, a total of ${COUNT_LIMIT + 1} means more than ${COUNT_LIMIT}.`,
       ),
     limit: z.int().describe('Maximum number of items on a page.'),
     has_more: z.boolean().describe('Whether another page follows.'),

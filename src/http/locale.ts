@@ -13,7 +13,7 @@ export const direction = (locale: string): 'ltr' | 'rtl' =>
 
 /** Longest tag that is matched: https://www.rfc-editor.org/rfc/rfc5646#section-4.4.1 */
 const MAX_TAG_LENGTH = 35
-/** Maximum number of tags that are matched; browsers send fewer than ten. */
+/** Maximum number of tags of Accept-Language that are matched; browsers send fewer than ten. */
 const MAX_TAGS = 100
 
 /**

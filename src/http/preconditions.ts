@@ -20,10 +20,11 @@ const TAG = /^(?:W\/)?("[\w-]{43})(?:-[a-z]+)?"$/
 
 /**
  * Returns the functions that compute the tag of the object at the path of a route, and compare the tag with
- * `If-Match`. Returns undefined for lists and actions. A caller that sends the tag from an earlier read
- * cannot overwrite the change that another caller made after this read. The tag covers only the fields that a
- * PUT may change. Other changes, such as the time of the last login, do not change the tag. For a caller that
- * may delete the object but not read it, the 412 contains neither the object nor its tag.
+ * `If-Match`. Returns undefined for a POST, and for a path at which no GET reads an object or no PUT changes
+ * it. A caller that sends the tag from an earlier read cannot overwrite the change that another caller made
+ * after this read. The tag covers only the fields that a PUT may change. Other changes, such as the time of
+ * the last login, do not change the tag. For a caller that may change or delete the object but not read it,
+ * the 412 contains neither the object nor its tag.
  */
 export const taggedObject = (
   routes: readonly AdminRoute[],

@@ -131,15 +131,16 @@ export interface Charge {
   shared_units?: number
   /**
    * Hash of the device cookie of a browser in which a user of the organization has signed in. The browser
-   * then pays instead of the network and the organization.
+   * then pays instead of the network and the organization, but not instead of `instance`.
    */
   device?: SecretHash | undefined
 }
 
 /**
  * Charges work to the known browser (`device`). Without a known browser, charges the client's network and,
- * beyond the reserve of the network, also the organization. Callers charge before they do the work. Budgets
- * are in memory, so a restart allows at most one more burst.
+ * beyond the reserve of the network, also the organization. Work with a total limit is charged to `instance`
+ * or `reserves` too. Callers charge before they do the work. Budgets are in memory, so a restart allows at
+ * most one more burst.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`; in this case nothing is charged
  */

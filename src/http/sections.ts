@@ -5,7 +5,10 @@ import type { Route } from './routes.ts'
 
 /** Routes that are loaded together, at the first request to one of their paths. */
 export interface Section {
-  /** Matches the paths of the section. The first section that matches a path serves it. */
+  /**
+   * Matches the paths of the section. The first section that matches a path serves it. The last section also
+   * serves the paths that no section matches.
+   */
   paths: RegExp
   load(): Promise<readonly Route[]>
 }

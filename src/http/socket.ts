@@ -2,8 +2,8 @@ import type { Logger } from '#src/lib/log.ts'
 import { asAppError, errorAnswer } from './answer.ts'
 
 /**
- * Maximum bytes of a request. It exceeds the limits of all routes, so that a route answers a large request
- * with its own 413 and an error text. The 413 of the socket is empty.
+ * Maximum bytes of the body of a request. It exceeds the limits of all routes, so that a route answers a
+ * large body with its own 413 and an error text. The 413 of the socket is empty.
  */
 const SOCKET_BODY = 2 * 1024 * 1024
 /**

@@ -9,9 +9,9 @@ export const within = (caller: Caller): OrganizationId | undefined =>
   caller.instance ? undefined : caller.organization_id
 
 /**
- * Returns the organization by which a list is filtered. `wanted` is the filter `organization_id` of the
- * request. The id of another tenant results in an empty page, so that the answer does not reveal which ids
- * exist.
+ * Returns the organization by which a list is filtered; undefined when the list has the objects of all
+ * organizations. `wanted` is the filter `organization_id` of the request. The id of another tenant results in
+ * an empty page, so that the answer does not reveal which ids exist.
  */
 export const scopeOf = (caller: Caller, wanted?: string): OrganizationId | undefined => {
   const own = within(caller)
