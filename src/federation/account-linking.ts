@@ -111,7 +111,7 @@ const refusedAddress = (
 
 /**
  * True when the provider's assertion alone may identify this user. The provider must have `trust_email` and
- * must have verified the address.
+ * must have verified the address, and `mayLinkByAddress` must be true for the user.
  */
 const maySkipPassword = async (
   q: Queries,

@@ -14,7 +14,7 @@ import { testOAuth2, testOpenId } from './social/connection.ts'
 const ConnectionTest = z
   .object({
     ok: z.boolean().describe('False when a check is `bad`.'),
-    checks: z.array(ConnectionCheck).describe('The checks, in the order of a login.'),
+    checks: z.array(ConnectionCheck).describe('The checks, and then the values to enter at the provider.'),
   })
   .meta({
     id: 'ConnectionTest',

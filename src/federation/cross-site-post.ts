@@ -18,12 +18,13 @@ const MIN_UNITS = 16
 /**
  * Stores the body of a cross-site POST and redirects the browser to `GET ${path}/replay`. The browser sends
  * its SameSite=Lax cookie with this GET, but not with the POST. Without the cookie, the write cannot be
- * charged to a known browser. An answer to a pending upstream request is charged by its size only, because
- * the start of the request was charged as a write. The charge is at least `MIN_UNITS`, because such an answer
- * can be posted again and again.
+ * charged to a known browser. An answer to a pending upstream request is charged only here, because the start
+ * of the request was already charged. The charge is at least `MIN_UNITS`, because such an answer can be
+ * posted again and again.
  *
- * @param key the state of the upstream request, or the ids of the provider and of the unsolicited response. A
- * later POST with the same key replaces the stored body
+ * @param key the state of the upstream request, or the ids of the provider and of the unsolicited assertion.
+ * A later POST with the same key replaces the stored body
+ * @throws AppError 429 `rate_limited`
  */
 export const storePost = async (
   context: Context,

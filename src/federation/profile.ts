@@ -24,7 +24,8 @@ export const isWhole = ({ email, first_name, last_name }: UpstreamProfile): bool
   Boolean(email && (first_name || last_name))
 
 /**
- * Returns the text without surrounding spaces. Returns undefined when the result is not one storable line.
+ * Returns the text without surrounding spaces. Returns undefined when the result is empty, has more than
+ * `max` characters or is not one storable line.
  */
 const line = (text: string | undefined, max: number): string | undefined => {
   const trimmed = text?.trim()
@@ -72,7 +73,8 @@ const standard = {
 /**
  * Maps claims to a profile. The provider's mapping names the claim of a field. For a field without a mapping,
  * the preset names the claim. For any other field, the claim has the standard name
- * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims).
+ * (https://openid.net/specs/openid-connect-core-1_0.html#StandardClaims). The first word of the claim `name`
+ * replaces a missing first name, and the other words replace a missing last name.
  */
 export const mapClaims = (
   { attribute_mapping }: Pick<IdentityProvider, 'attribute_mapping'>,

@@ -71,10 +71,10 @@ const callbacksFrom = (ip_address: string): ThrottleKey => ({
 })
 
 /**
- * Charges a callback to its network, before the callback is parsed or forwarded. A known browser is charged
- * instead when the network or the organization has no budget left, or when the network has had too many
- * refused callbacks. Callers do not charge a callback that answers a pending upstream request. The start of
- * the login was already charged, and the upstream request accepts only one callback.
+ * Charges a callback to its network, before the callback is verified. A known browser is charged instead when
+ * the network or the organization has no budget left, or when the network has had too many refused callbacks.
+ * Callers do not charge a callback that answers a pending upstream request. The start of the login was
+ * already charged, and the upstream request accepts only one callback.
  *
  * @throws AppError 429 `rate_limited`, including after too many refused callbacks from the same network
  */
@@ -90,7 +90,11 @@ export const checkCallbackLimit = async (
   await chargeDevice(context, call, work, refusal)
 }
 
-/** Records the reason and returns the error page, which is the same for every reason. */
+/**
+ * Records the reason and returns the error page, which is the same for every reason.
+ *
+ * @throws AppError 429 `rate_limited`; in this case only the server's log contains the reason
+ */
 export const refuseCallback = async (
   context: Context,
   call: Call,

@@ -57,8 +57,11 @@ export const requireProvider = async <P extends IdentityProvider>(
 
 /**
  * Redirects a browser to a provider. The parameter `request` names the pending request of the login. A query
- * with `client_id` is a new authorization request. If the query has neither parameter, the login ends on the
- * account page.
+ * with `client_id` is a new authorization request; with `prompt=none` it is answered without the provider. If
+ * the query has neither parameter, the login ends on the account page.
+ *
+ * @throws PageError 404 for a disabled provider, and for a login of another organization; 502 when the
+ * provider cannot be used; the errors of `findFlow`
  */
 export const startUpstreamLogin = async <P extends IdentityProvider>(
   context: Context,
