@@ -126,8 +126,8 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
   })
 
 /**
- * Ends a turn. The next turn starts at once if events remain, otherwise when a new event arrives or after
- * `IDLE`.
+ * Ends a turn. The next turn starts at once if events remain. Otherwise it starts when a new event arrives,
+ * at the latest after `IDLE`, or after a second if open transactions hold events back.
  */
 const rest = (context: Context, hook: Webhook, settled: number, has_more: boolean): Promise<void> =>
   context.store.write(async tx => {

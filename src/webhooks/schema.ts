@@ -222,7 +222,7 @@ export const WebhookDelivery = z
     event_type: z.string().describe('Type of the event.'),
     attempted_at: time.describe('Time of the attempt (ISO 8601, UTC).'),
     duration: z.int().describe('Milliseconds until the answer or the failure.'),
-    status: z.int().nullable().describe('HTTP status of the answer; null when no answer came.'),
+    status: z.int().nullable().describe('HTTP status of the answer; null when no complete answer came.'),
     failure: z.string().nullable().describe('Why the attempt failed; null when the event was delivered.'),
     answer: z.string().describe('The first 2,048 characters of the body of the answer.'),
   })

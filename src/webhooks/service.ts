@@ -89,6 +89,9 @@ const recordHook = (
  * Creates a webhook that gets all events from now on. It also gets the events of open transactions, although
  * their `seq` can be lower than that of stored events (`settledCursor`). Returns the secret as text. The
  * secret is null for Ed25519, because receivers then need only the public key.
+ *
+ * @throws AppError 409 for a taken name and beyond `MAX` webhooks, 422 for an organization in which the
+ * caller may not act, or which cannot get the events of all organizations
  */
 export const createWebhook = async (
   context: Core,
