@@ -12,8 +12,8 @@ import type { Ranges } from './store.ts'
 export const NEVER = Number.MAX_SAFE_INTEGER
 
 /**
- * A row of a queue. Each webhook, and each client with a logout URI, has at most one due row
- * at a time. An address may have several due mails.
+ * A row of a queue. Each webhook, and each client with a logout URI, has at most one due row at a time. An
+ * address may have several due mails.
  */
 export interface Message {
   organization_id: OrganizationId
