@@ -413,7 +413,7 @@ export interface AttributesPage extends Common, StepExit {
  */
 export interface CompleteProfilePage extends ProviderPage {
   missing: readonly ProfileField[]
-  /** The address that the provider sent. */
+  /** The address of the invitation, otherwise the address that the provider sent. */
   email?: string
   values?: Partial<Record<ProfileField, string>>
   errors?: Partial<Record<ProfileField, MessageCode<'set-up.error.'>>>

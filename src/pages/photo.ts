@@ -181,6 +181,7 @@ const chunkOf = (type: string, data: Buffer): Buffer => {
 
 /**
  * Returns the width and height that the bitstream states: https://www.rfc-editor.org/rfc/rfc9649#section-2.5
+ * and section 2.6.
  */
 const webpSize = (type: string, data: Buffer): [number, number] => {
   if (type === 'VP8L') {

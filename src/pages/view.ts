@@ -37,7 +37,7 @@ export const viewTools = (locale: string, t: Translate) => ({
   },
   isHandheld: (user_agent: string) => /iPhone|Android|Mobile/.test(user_agent),
   wait: (seconds = 1) => wait(locale, seconds),
-  /** Day in UTC, because the server does not know the time zone of the browser. */
+  /** Day in UTC, because a browser without page.js does not report its time zone. */
   date: (time: string) =>
     new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(Date.parse(time)),
   ago: (time: string, now: number) => ago(locale, Date.parse(time) - now),
