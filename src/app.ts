@@ -1,7 +1,7 @@
 import type { Server } from 'bun'
 import type { Config } from './config.ts'
 import type { Context, Core, LoginStep, SigningKeys } from './context.ts'
-import { asAppError, errorAnswer, wantsPage } from './http/answer.ts'
+import { errorAnswer, refusalFor, wantsPage } from './http/answer.ts'
 import { type Call, openCall } from './http/call.ts'
 import type { AdminRoute } from './http/guard.ts'
 import { type MethodTable, PATHS_WITH_EFFECTS, unmatchedError } from './http/method-table.ts'
@@ -202,9 +202,8 @@ const unmatched = (
   call: Call,
   cause?: unknown,
 ): Response | Promise<Response> => {
-  const refusal = cause === undefined ? unmatchedError(methods, call) : asAppError(cause)
-  if (refusal.status >= 500)
-    context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'unhandled')
+  const error = cause === undefined ? unmatchedError(methods, call) : cause
+  const refusal = refusalFor(context, call, error, 'unhandled')
   return wantsPage(call.request)
     ? import('./pages/error-page.ts').then(({ errorPage }) => errorPage(context, call, refusal))
     : errorAnswer(call, refusal)

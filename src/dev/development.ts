@@ -1,6 +1,6 @@
 import type { Server } from 'bun'
 import type { Context } from '#src/context.ts'
-import { asAppError, errorAnswer } from '#src/http/answer.ts'
+import { errorAnswer, refusalFor } from '#src/http/answer.ts'
 import { openCall } from '#src/http/call.ts'
 import type { CapturedMail } from '#src/mail/captured.ts'
 import type { DevClock } from './clock.ts'
@@ -89,13 +89,7 @@ export const development = (context: Context, next: Next, options: DevelopmentOp
       warnOfHost(request)
       return await forward(request)
     } catch (error) {
-      const refusal = asAppError(error)
-      if (refusal.status >= 500)
-        context.log.error(
-          { request_id: call.request_id, err: refusal.cause ?? refusal },
-          'development failed',
-        )
-      return check.harden(errorAnswer(call, refusal))
+      return check.harden(errorAnswer(call, refusalFor(context, call, error, 'development failed')))
     }
   }
 }

@@ -1,3 +1,4 @@
+import type { Core } from '#src/context.ts'
 import { AppError, type Detail } from '#src/lib/app-error.ts'
 import type { Call } from './call.ts'
 
@@ -69,6 +70,21 @@ export const asAppError = (error: unknown): AppError =>
           cause: error,
         },
       )
+
+/**
+ * Does the same as {@link asAppError}, and logs an error with status 500 or higher under the text `what`. The
+ * log gets the cause, which no answer reveals.
+ */
+export const refusalFor = (
+  { log }: Pick<Core, 'log'>,
+  { request_id }: Call,
+  error: unknown,
+  what: string,
+): AppError => {
+  const refusal = asAppError(error)
+  if (refusal.status >= 500) log.error({ request_id, err: refusal.cause ?? refusal }, what)
+  return refusal
+}
 
 /** Headers that forbid a browser to cache the redirect and to send a Referer. */
 const REDIRECT_HEADERS = new Headers({

@@ -5,7 +5,7 @@ import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import { FRESH } from '#src/protocol/oauth/next-step.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { asAppError, empty, errorAnswer, json } from './answer.ts'
+import { empty, errorAnswer, json, refusalFor } from './answer.ts'
 import { readJson } from './body.ts'
 import { callOf } from './call.ts'
 import { parseQuery } from './query.ts'
@@ -165,13 +165,7 @@ export const serveRoute =
       if (answer instanceof Response) return answer
       return json(answer, route.status, object && { etag: object.tag(answer) })
     } catch (error) {
-      const refusal = asAppError(error)
-      if (refusal.status >= 500)
-        context.log.error(
-          { request_id: call.request_id, err: refusal.cause ?? refusal },
-          'admin route failed',
-        )
-      return errorAnswer(call, refusal)
+      return errorAnswer(call, refusalFor(context, call, error, 'admin route failed'))
     }
   }
 

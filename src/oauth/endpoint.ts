@@ -1,5 +1,5 @@
 import type { Context } from '#src/context.ts'
-import { asAppError, errorBody, json, jsonHeaders } from '#src/http/answer.ts'
+import { errorBody, json, jsonHeaders, refusalFor } from '#src/http/answer.ts'
 import { type Call, callOf } from '#src/http/call.ts'
 import { allowOrigin } from '#src/http/cors.ts'
 import { OAuthError } from '#src/protocol/oauth/error.ts'
@@ -41,9 +41,7 @@ const oauthError = (context: Context, call: Call, error: unknown): Response => {
     const body = { error: code, error_description: description, status, request_id: call.request_id }
     return oauthJson(body, status, challenge(call, error))
   }
-  const refusal = asAppError(error)
-  if (refusal.status >= 500)
-    context.log.error({ request_id: call.request_id, err: refusal.cause ?? refusal }, 'OAuth endpoint failed')
+  const refusal = refusalFor(context, call, error, 'OAuth endpoint failed')
   return oauthJson(errorBody(call, refusal), refusal.status, refusal.headers)
 }
 

@@ -1,5 +1,5 @@
 import type { Core } from '#src/context.ts'
-import { asAppError } from '#src/http/answer.ts'
+import { refusalFor } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { mayReport } from '#src/http/refusal-log.ts'
 import { AppError, type AppErrorCode } from '#src/lib/app-error.ts'
@@ -94,14 +94,6 @@ const wayOn = (
   return isPassing.has(code) ? { retry_url: '' } : {}
 }
 
-/** Returns the error as a refusal with a public message. */
-const refusalOf = (error: unknown): AppError =>
-  asAppError(
-    error instanceof OAuthError && error.status < 500
-      ? new AppError('invalid_request', error.description)
-      : error,
-  )
-
 /**
  * Renders any error as a page. Logs the cause of an error with status 500 or higher. For a lower status, logs
  * the public reason if the page asks the user to pass the request id on. A `PageError` is never logged.
@@ -118,13 +110,13 @@ export const errorPage = (context: Core, call: Call, error: unknown): Response =
     const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
     return render('error', { ...common(code), ...wayOn(context, code, call), ...more }, { locale, status })
   }
-  const refusal = refusalOf(error)
+  const isRefused = error instanceof OAuthError && error.status < 500
+  const public_error = isRefused ? new AppError('invalid_request', error.description) : error
+  const refusal = refusalFor(context, call, public_error, 'page failed')
   const { status, headers, message } = refusal
   const code = pageCodes[refusal.code] ?? 'server_error'
-  const { request_id } = call
-  if (status >= 500) context.log.error({ request_id, err: refusal.cause ?? refusal }, 'page failed')
-  else if (forAdministrator.has(code) && mayReport(context, call, undefined))
-    context.log.warn({ event: 'page_refused', request_id, reason: message })
+  if (status < 500 && forAdministrator.has(code) && mayReport(context, call, undefined))
+    context.log.warn({ event: 'page_refused', request_id: call.request_id, reason: message })
   const seconds = Number(headers['retry-after'] ?? 1)
   return render(
     'error',
