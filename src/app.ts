@@ -203,8 +203,7 @@ const unmatched = (
   cause?: unknown,
 ): Response | Promise<Response> => {
   const error = cause === undefined ? unmatchedError(methods, call) : cause
-  const refusal = refusalFor(context, call, error, 'unhandled')
   return wantsPage(call.request)
-    ? import('./pages/error-page.ts').then(({ errorPage }) => errorPage(context, call, refusal))
-    : errorAnswer(call, refusal)
+    ? import('./pages/error-page.ts').then(({ errorPage }) => errorPage(context, call, error))
+    : errorAnswer(call, refusalFor(context, call, error, 'unhandled'))
 }

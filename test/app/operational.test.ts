@@ -218,4 +218,19 @@ describe('the log', () => {
     expect(cause.request_id).toBe(body.request_id)
     expect(JSON.stringify(cause)).toContain('no such table: users')
   })
+
+  test('has the cause once when the answer is a page', async () => {
+    const { read } = app.context.store
+    Object.assign(app.context.store, { read: () => Promise.reject(new Error('no such table: users')) })
+    lines.length = 0
+    const answer = await app.call('/saml/providers?organization_id=nobody', {
+      headers: { accept: 'text/html' },
+    })
+    Object.assign(app.context.store, { read })
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([500, 'text/html; charset=utf-8'])
+    const causes = lines.filter(line => line.level === 50)
+    expect(causes.map(({ request_id, err }) => [request_id, err.message])).toEqual([
+      [answer.headers.get('x-request-id'), 'no such table: users'],
+    ])
+  })
 })
