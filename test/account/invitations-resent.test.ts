@@ -75,7 +75,7 @@ test('PEO-46 is not sent, and not mailed, when a user has its address by now', a
   const { id } = await create(app, '/invitations', { delivery: 'mail', email: 'taken@example.com' })
   await addUser(app, 'taken', { email: 'Taken@example.com' })
   await expectRefused(id, 'a user has its e-mail address by now')
-  while ((await deliverMails(app.context)) > 0);
+  await deliverMails(app.context)
   expect(mail.mails.filter(({ to }) => to === 'taken@example.com')).toEqual([])
   expect(await rows('mails')).toEqual([])
 })

@@ -122,7 +122,7 @@ describe('PAG-31 the choice', () => {
     const forgotten = await browser.get(linkWith(again, '/oauth/reset-password'))
     await browser.submit(forgotten, { username: user.username })
     mail.clear()
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     expect(mail.mails.map(({ subject }) => subject)).toEqual([
       translator('de')('mail.reset_password.subject', { brand: 'Gatehouse' }),
     ])

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
@@ -13,6 +12,7 @@ import {
   PASSWORD,
   signIn,
 } from '#test/support/people.ts'
+import { restarting } from '#test/support/restarting.ts'
 
 const app = await startApp()
 const acme = await addOrganization(app, 'acme')
@@ -124,21 +124,13 @@ test('R-24 a restart between any two steps changes nothing', async () => {
   await addClient(app, 'patient', { consent_required: true })
   const user = await addUser(app, 'patty')
   await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD, temporary: true })
-  let running = await createApp(app.context)
-  const call: typeof app.call = async (path, init = {}) =>
-    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
-  const browser = openBrowser({ call, context: app.context })
-  const restart = async <T>(step: Promise<T>): Promise<T> => {
-    const result = await step
-    running = await createApp(app.context)
-    return result
-  }
-  const login = await restart(browser.get(authorizeUrl('patient')))
-  const change = await restart(signIn(browser, login, 'patty'))
+  const browser = openBrowser(restarting(app))
+  const login = await browser.get(authorizeUrl('patient'))
+  const change = await signIn(browser, login, 'patty')
   expect(change.heading).toBe('Choose a new password')
   const password = 'Another-horse-8'
-  const chosen = await restart(browser.submit(change, { password, password_repeat: password }))
-  const consent = await restart(browser.follow(chosen))
+  const chosen = await browser.submit(change, { password, password_repeat: password })
+  const consent = await browser.follow(chosen)
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 

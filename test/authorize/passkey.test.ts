@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { enrolPasskey, linkWith, openEnrolment, optionsOf, signInWith } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
+import { restarting } from '#test/support/restarting.ts'
 import { startWithFactors } from './factor-world.ts'
 
 const { app, rows, withPasskey, secondStep, send } = await startWithFactors()
@@ -161,26 +161,18 @@ describe('a passkey', () => {
 })
 
 test('R-24 a restart between the steps of a passkey changes nothing: enrolled once, each response works once', async () => {
-  let running = await createApp(app.context)
-  const call: typeof app.call = async (path, init = {}) =>
-    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
-  const restart = async <T>(step: Promise<T>): Promise<T> => {
-    const result = await step
-    running = await createApp(app.context)
-    return result
-  }
   const user = await addUser(app, 'steady')
-  const browser = openBrowser({ call, context: app.context })
-  const choice = await restart(openEnrolment(browser, 'steady'))
-  const offer = await restart(browser.get(linkWith(choice, 'kind=passkey')))
+  const browser = openBrowser(restarting(app))
+  const choice = await openEnrolment(browser, 'steady')
+  const offer = await browser.get(linkWith(choice, 'kind=passkey'))
   const passkey = newPasskey()
   const credential = passkey.create(optionsOf(offer))
-  await restart(browser.submit(offer, { credential }, '/oauth/enrol'))
+  await browser.submit(offer, { credential }, '/oauth/enrol')
   expect((await browser.submit(offer, { credential }, '/oauth/enrol')).status).toBe(303)
   expect((await rows('factors')).filter(({ user_id }) => user_id === user.id)).toHaveLength(1)
-  const fresh = openBrowser({ call, context: app.context })
-  const login = await restart(fresh.get(authorizeUrl('shop')))
+  const fresh = openBrowser(restarting(app))
+  const login = await fresh.get(authorizeUrl('shop'))
   const answer = passkey.get(optionsOf(login))
-  expect((await restart(fresh.submit(login, { credential: answer }, '/oauth/passkey'))).status).toBe(303)
+  expect((await fresh.submit(login, { credential: answer }, '/oauth/passkey')).status).toBe(303)
   expect((await fresh.submit(login, { credential: answer }, '/oauth/passkey')).status).toBe(401)
 })

@@ -12,6 +12,7 @@ import {
   logInTo,
   signIn,
 } from '#test/support/people.ts'
+import { restarting } from '#test/support/restarting.ts'
 import { redeem, refresh } from '#test/support/tokens.ts'
 import { startWithFactors } from './factor-world.ts'
 
@@ -282,26 +283,18 @@ describe('fresh authentication', () => {
 })
 
 test('R-24 a restart between any two steps of a two-factor login or its enrolment changes nothing', async () => {
-  let running = await createApp(app.context)
-  const call: typeof app.call = async (path, init = {}) =>
-    running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
-  const restart = async <T>(step: Promise<T>): Promise<T> => {
-    const result = await step
-    running = await createApp(app.context)
-    return result
-  }
   const user = await addUser(app, 'patient')
-  const browser = openBrowser({ call, context: app.context })
-  const choice = await restart(openEnrolment(browser, 'patient'))
-  const offer = await restart(browser.get(linkWith(choice, 'kind=totp')))
+  const browser = openBrowser(restarting(app))
+  const choice = await openEnrolment(browser, 'patient')
+  const offer = await browser.get(linkWith(choice, 'kind=totp'))
   const { key, page } = await enrolTotp(app, browser, offer)
   expect(page.heading).toBe('Save your recovery codes')
   nextCode()
-  const fresh = openBrowser({ call, context: app.context })
-  const login = await restart(fresh.get(authorizeUrl('shop')))
-  const step = await restart(signIn(fresh, login, user.username))
-  const settled = await restart(send(fresh, step, { code: codeOf(app, key) }))
-  const consent = await restart(fresh.follow(settled))
+  const fresh = openBrowser(restarting(app))
+  const login = await fresh.get(authorizeUrl('shop'))
+  const step = await signIn(fresh, login, user.username)
+  const settled = await send(fresh, step, { code: codeOf(app, key) })
+  const consent = await fresh.follow(settled)
   expect(consent.heading).toStartWith('Allow')
   expect((await send(fresh, step, { code: codeOf(app, key) })).status).toBe(400)
   expect(answerOf(await fresh.submit(consent, { decision: 'approve' })).code).toBeString()

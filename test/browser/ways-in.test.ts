@@ -64,7 +64,7 @@ for (const [look, options] of LOOKS) {
       await page.keyboard.type('grace')
       await page.keyboard.press('Enter')
       await arrives(page, 'Check your email')
-      while ((await deliverMails(served.app.context)) > 0);
+      await deliverMails(served.app.context)
       const code = /^\d{6}$/m.exec(mail.mails.map(({ text }) => text).join('\n'))?.[0] ?? ''
       await page.keyboard.type(code === '000000' ? '000001' : '000000')
       await page.keyboard.press('Enter')

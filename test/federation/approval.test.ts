@@ -73,7 +73,7 @@ describe('PEO-42 a person who comes by a provider', () => {
     expect(await arrive(who)).toMatchObject(WAITS)
     expect(await refusal()).toEqual([])
     expect((await app.admin('POST', `/registrations/${user?.id}/approve`)).status).toBe(200)
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     expect(mail.mails.at(-1)).toMatchObject({ to: who.email, subject: 'You can sign in to Gatehouse now' })
     expect(await whoIs(await arrive(who))).toBe(user?.id ?? '')
   })

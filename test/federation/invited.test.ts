@@ -71,7 +71,7 @@ describe('an invited person who comes by a provider', () => {
   test('PEO-30 PEO-02 has the address of the invitation, verified when the link was mailed', async () => {
     const invited = somebody()
     await create(app, '/invitations', { delivery: 'mail', email: invited.email })
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     const url = /http:\S+/.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
     const other = somebody()
     expect((await accept(url, other)).heading).toBe('Your account')

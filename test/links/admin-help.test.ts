@@ -93,7 +93,7 @@ describe('factors in the admin API', () => {
     const admin = await addUser(app, 'boss', { roles: ['admin'] })
     const token = await callerOf(app, 'org_default', ['users:update'])
     await app.events()
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     for (const [method, path] of [
       ['DELETE', 'factors'],
       ['DELETE', 'factors/fac_x'],
@@ -142,7 +142,7 @@ describe('a sign-in link', () => {
     const [user, other] = [await addUser(app, 'often'), await addUser(app, 'seldom')]
     await make(other)
     await app.admin('POST', `/users/${user.id}/send-password-reset`)
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     await app.events()
     const urls: string[] = []
     for (let i = 0; i < 21; i++) urls.push(await make(user))
@@ -160,7 +160,7 @@ describe('a sign-in link', () => {
 describe('mail on request', () => {
   const sent = async () => {
     mail.clear()
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     return mail.mails.map(({ to, subject }) => [to, subject])
   }
 

@@ -44,7 +44,7 @@ test('an unlocked user gets codes by mail at once', async () => {
     mail.clear()
     const page = await browser.get(linkWith(await browser.get('/account'), '/oauth/email-code'))
     await browser.submit(page, { username: 'eve' }, '/oauth/email-code')
-    while ((await deliverMails(app.context)) > 0);
+    await deliverMails(app.context)
     return mail.mails.length > 0
   }
   const sent: boolean[] = []
