@@ -233,9 +233,12 @@ export const stepToken = (
   context: Context,
   { pending, handle }: StoredFlow,
   purpose: CsrfPurpose,
-  subject: SubjectId | '' = '',
-  content = '',
-): string => issueCsrf(context, purpose, pending.browser_hash, [handle, subject, content].join(SEPARATOR))
+  subject?: SubjectId | '',
+  content?: string,
+): string => {
+  const parts = [handle, subject, content].filter(part => part !== undefined)
+  return issueCsrf(context, purpose, pending.browser_hash, parts.join(SEPARATOR))
+}
 
 interface PostedStep {
   browser: BrowserSession
