@@ -112,7 +112,10 @@ const queue: Queue<LogoutRow> = {
   attempt,
 }
 
-/** Delivers the due logouts. The logouts of one client are sent in order, one at a time. */
+/**
+ * Delivers the due logouts. The logouts of one client are sent in order, one at a time. Returns the number of
+ * attempts.
+ */
 export const deliverLogouts = (context: Context): Promise<number> => deliverDue(context, queue)
 
 /**

@@ -88,7 +88,7 @@ const headOf = async (
   client_created_at: number,
 ): Promise<number | undefined> => (await selectHead(q, { client_id, client_created_at }))[0]?.number
 
-/** The fields of a client by which its logouts are found. */
+/** The fields of a client that its logouts contain. */
 interface LoggedOut {
   client_id: string
   organization_id: OrganizationId
