@@ -3,7 +3,7 @@ import type { Issuer, TokenType } from '#src/context.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 
-/** The values that {@link TokenForm} `claims` gets for a new token. Times are in seconds since the epoch. */
+/** The values from which `claims` builds the payload of a token. Times are in seconds since the epoch. */
 export interface Issued {
   issuer: string
   jti: string
