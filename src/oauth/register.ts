@@ -38,7 +38,7 @@ const MAX_BYTES = 16 * 1024
  * Handles the client registration endpoint: https://www.rfc-editor.org/rfc/rfc7591#section-3. Public clients
  * that register the same metadata without an initial access token share one client_id, because some clients
  * register at each connection. A shared client that would soon be removed is renewed. If the charge for the
- * renewal is refused, the answer is the stored client while that client has not expired. The setting
+ * renewal is refused, the answer is the stored client, unless that client has expired. The setting
  * `client_registration` of each organization decides who may register. `settingsOf` has the default of this
  * setting.
  */
