@@ -47,7 +47,7 @@ export const findLiveToken = async (
  * Returns the 401 for a request without a valid token. The WWW-Authenticate header names the error only when
  * the request has a token: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
  */
-const unauthorized = (description: string, wasSent: boolean): AppError =>
+export const unauthorized = (description: string, wasSent: boolean): AppError =>
   new AppError('invalid_token', description, {
     headers: { 'www-authenticate': wasSent ? 'Bearer error="invalid_token"' : 'Bearer' },
   })

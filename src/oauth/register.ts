@@ -29,6 +29,7 @@ import { OAuthError } from '#src/protocol/oauth/error.ts'
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import { openidScopes } from '#src/protocol/oauth/resource.ts'
 import type { Transaction } from '#src/storage/store.ts'
+import { unauthorized } from './bearer.ts'
 import { endpoint, oauthJson } from './endpoint.ts'
 
 /** Maximum bytes of a registration. Published clients send less than 2 KiB. */
@@ -52,7 +53,7 @@ export const postRegister = (context: Context) =>
       throw new OAuthError('access_denied', 'This server does not let clients register themselves.')
     const token = readToken(call)
     if (token === undefined && !(await acceptsRegistrations(context.store, 'open')))
-      throw unauthorized('The registration needs an initial access token.')
+      throw unauthorized('The registration needs an initial access token.', false)
     const body = await readMetadata(call)
     const registration = parseRegistration(body, mayAsk)
     const secret = registration.token_endpoint_auth_method === 'none' ? undefined : newSecret()
@@ -162,7 +163,7 @@ const chargeRegistration = async (
     token === undefined ? undefined : await context.store.read(q => findTokenOrganization(q, key))
   const isWrong = token !== undefined && organization_id === undefined
   charge(context, { ip_address, organization_id, kind: isWrong ? 'commit' : 'registration' })
-  if (isWrong) throw unauthorized(WRONG_TOKEN)
+  if (isWrong) throw unauthorized(WRONG_TOKEN, true)
 }
 
 /**
@@ -176,11 +177,6 @@ const readToken = ({ request }: Call): string | undefined => {
 
 const WRONG_TOKEN = 'The initial access token is unknown, used up or expired.'
 
-const unauthorized = (description: string): AppError =>
-  new AppError('invalid_token', description, {
-    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-  })
-
 /**
  * Uses an initial access token once and returns the organization of the token.
  *
@@ -190,7 +186,8 @@ const unauthorized = (description: string): AppError =>
 const spend = async (context: Context, tx: Transaction, token: string): Promise<OrganizationId> => {
   const used = await useInitialAccessToken(tx, hashSecret(token), context.clock.now())
   const organization = used && (await readOrganization(tx, used.organization_id))
-  if (!organization || settingsOf(organization).client_registration === 'off') throw unauthorized(WRONG_TOKEN)
+  if (!organization || settingsOf(organization).client_registration === 'off')
+    throw unauthorized(WRONG_TOKEN, true)
   return organization.id
 }
 
