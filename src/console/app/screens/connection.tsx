@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { useAction } from '../action.ts'
+import { withQuery } from '../api.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
@@ -37,21 +38,15 @@ const Row = ({ name, status, message, value }: Check) => (
 export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
   const [metadata_url, setMetadataUrl] = useState('')
   const [tested, setTested] = useState<Tested>()
-  const [problem, setProblem] = useState<Problem>()
-  const [isBusy, setBusy] = useState(false)
+  const { run, problem, dialog } = useAction<Tested>(setTested)
   const path = withQuery(`/identity-providers/${id}/connection`, { metadata_url: metadata_url.trim() })
-  const run = async (): Promise<void> => {
-    setBusy(true)
-    setProblem(undefined)
+  const test = () => {
     setTested(undefined)
-    await read<Tested>(path)
-      .then(setTested)
-      .catch(error => setProblem(asProblem(error)))
-    setBusy(false)
+    void run('GET', path)
   }
   return (
     <Card title={text.title} lead={text.lead}>
-      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={() => void run()}>
+      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={test}>
         {isSaml && (
           <Field
             name="metadata_url"
@@ -65,8 +60,8 @@ export const Connection = ({ id, isSaml }: { id: string; isSaml: boolean }) => {
         )}
         <Refused problem={problem} />
         <div class="buttons">
-          <button type="submit" disabled={isBusy}>
-            {isBusy ? text.testing : text.test}
+          <button type="submit" disabled={dialog.isBusy}>
+            {dialog.isBusy ? text.testing : text.test}
           </button>
         </div>
       </ApiForm>

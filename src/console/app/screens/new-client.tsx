@@ -10,6 +10,7 @@ import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
 import { go, query, startVisit, useUnsaved } from '../router.ts'
 import { issuer } from '../session.ts'
+import { slugOf } from '../slug.ts'
 import { say, words } from '../words.ts'
 import { kindNames } from './clients.tsx'
 import { Snippets } from './snippets.tsx'
@@ -32,14 +33,6 @@ const isSharedAddress = (kind: Kind, redirect_uris: string[]): boolean =>
   kind === 'native' && redirect_uris.some(uri => !/^https:/i.test(uri))
 
 const lines = (text: string): string[] => text.split('\n').flatMap(line => line.trim() || [])
-
-/** Derives an id from a name: lower-case letters, digits and hyphens. */
-const idOf = (name: string): string =>
-  name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
 
 const Fact = ({ name, value }: { name: string; value: string }) => (
   <div>
@@ -132,7 +125,7 @@ export const NewClientScreen = () => {
   const before = query.value.get('made')
   if (before) return <MadeBefore id={before} />
   const redirect = kinds.find(([name]) => name === kind)?.[2] ?? ''
-  const { name, client_id = idOf(name), redirects = redirect, isForeign } = values
+  const { name, client_id = slugOf(name), redirects = redirect, isForeign } = values
   const isShared = isSharedAddress(kind, lines(redirects))
   const body = {
     client_id,

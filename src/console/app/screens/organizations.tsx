@@ -8,16 +8,10 @@ import { ListCard } from '../list.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { AddButton, Empty, Heading } from '../parts.tsx'
 import { go } from '../router.ts'
+import { slugOf } from '../slug.ts'
 import { say, words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output'] & { user_count?: number }
-
-const slugOf = (name: string): string =>
-  name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
 
 /** Screen of the list of organizations. */
 export const OrganizationsScreen = () => {

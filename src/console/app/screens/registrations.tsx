@@ -10,15 +10,13 @@ import { may } from '../me.ts'
 import { useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Avatar, Empty, Heading, Refused, When } from '../parts.tsx'
+import { nameOf } from '../person-field.tsx'
 import { person } from '../session.ts'
 import { joined, say, words } from '../words.ts'
 
 type Registration = ReturnType<typeof registrationAnswer>
 
 const text = words.registrations
-
-const nameOf = ({ first_name, last_name, username }: Registration): string =>
-  `${first_name} ${last_name}`.trim() || username
 
 /** Lists people who registered and wait for approval. */
 export const RegistrationsScreen = () => {

@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
-import { asProblem, type Problem, read, withQuery } from '../api.ts'
+import { useAction } from '../action.ts'
+import { withQuery } from '../api.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Choice, Field } from '../fields.tsx'
@@ -95,7 +96,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
   const [resource, setResource] = useState('')
   const [scope, setScope] = useState(client.scopes.join(' '))
   const [tested, setTested] = useState<Tested>()
-  const [problem, setProblem] = useState<Problem>()
+  const { run, problem } = useAction<Tested>(setTested)
   useEffect(() => setUser(self.data), [self.data])
   const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
   const usable = apis?.data.filter(scopesAt) ?? []
@@ -109,17 +110,14 @@ export const TestLogin = ({ client }: { client: Client }) => {
     scope: scope.trim(),
     resource,
   })
-  const run = async (): Promise<void> => {
-    setProblem(undefined)
+  const test = () => {
     setTested(undefined)
-    await read<Tested>(path)
-      .then(setTested)
-      .catch(error => setProblem(asProblem(error)))
+    void run('GET', path)
   }
   if (!may('users:read')) return null
   return (
     <Card title={text.title} lead={text.lead}>
-      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={() => void run()}>
+      <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={test}>
         <PersonField organization_id={organization_id} label={text.person} user={user} onUser={setUser} />
         {usable.length > 0 && (
           <Choice
