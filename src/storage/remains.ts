@@ -1,4 +1,4 @@
-import { and, type Column, eq, gt, inArray, ne, sql } from 'drizzle-orm'
+import { and, type Column, eq, gt, inArray, ne, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { deleteBatch } from './batches.ts'
@@ -92,6 +92,20 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
 }
 
 /**
+ * Deletes a batch of events as {@link deleteBatch} does. Empties the stored answers of webhook receivers to
+ * these events, because an answer can repeat the event.
+ */
+const deleteEvents = async (tx: Transaction, where: SQL | undefined, limit: number): Promise<number> => {
+  const { events, webhook_deliveries } = tx.tables
+  const some = tx.select({ seq: events.seq }).from(events).where(where).limit(limit)
+  const removed = await tx.delete(events).where(inArray(events.seq, some)).returning({ id: events.id })
+  const ids = removed.map(({ id }) => id)
+  if (ids.length > 0)
+    await tx.update(webhook_deliveries).set({ answer: '' }).where(inArray(webhook_deliveries.event_id, ids))
+  return ids.length
+}
+
+/**
  * Removes rows that refer to deleted objects and returns the number of removed rows. If the number is less
  * than `limit`, no such rows remain. The number can exceed `limit`, because a batch consists of keys, such as
  * user ids, and one key can have rows for several deleted objects.
@@ -105,7 +119,11 @@ export const removeRemains = async (
   if (kind === 'user' || kind === 'organization') tx.changed('events')
   let removed = 0
   for (const [table, key, where] of remainsOf(tx.tables, kind, ids)) {
-    if (removed < limit) removed += await deleteBatch(tx, table, key, where, limit - removed)
+    if (removed >= limit) break
+    removed +=
+      table === tx.tables.events
+        ? await deleteEvents(tx, where, limit - removed)
+        : await deleteBatch(tx, table, key, where, limit - removed)
   }
   if (kind === 'user' || kind === 'organization') await holdCursors(tx)
   return removed

@@ -1077,6 +1077,7 @@ export const tables = (kit: Kit) => {
       t => [
         index('webhook_deliveries_webhook').on(t.webhook_id, t.number),
         index('webhook_deliveries_organization').on(t.organization_id),
+        index('webhook_deliveries_event').on(t.event_id),
       ],
     ),
   )

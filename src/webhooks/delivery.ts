@@ -98,7 +98,10 @@ const retryAfter = (text: string | null, now: number): number => {
   return Number.isFinite(wait) ? Math.min(Math.max(wait, 0), DAY) : 0
 }
 
-/** Stores a failed attempt, and either sets the time of the next attempt or switches the webhook off. */
+/**
+ * Stores a failed attempt at the event after the cursor. Sets the time of the next attempt, or switches the
+ * webhook off.
+ */
 const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
@@ -120,7 +123,7 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
     )
     // When the turn has ended or the webhook was deleted, neither the state nor the attempt is stored.
     if (!isOwn) return
-    await insertDelivery(tx, log)
+    await insertDelivery(tx, log, hook.cursor + 1)
     await trimDeliveries(tx, hook.id)
     if (reason) await switchOff(context, tx, hook, reason, failure)
   })
@@ -194,7 +197,7 @@ const takeTurn = async (
       hook = { ...hook, ...healthy }
       const isOwn = await context.store.write(async tx => {
         const isKept = await saveTurn(tx, hook, healthy)
-        if (isKept) await insertDelivery(tx, attempt.log)
+        if (isKept) await insertDelivery(tx, attempt.log, event.seq)
         return isKept
       })
       if (!isOwn) return

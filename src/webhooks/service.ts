@@ -272,7 +272,7 @@ export const sendWebhookEvent = async (context: Context, id: string, event_id: s
   const { log } = await sendEvent(context, hook, event)
   await writeAs(context, by.caller, async tx => {
     await getWebhook(tx, by.caller, id)
-    await insertDelivery(tx, log)
+    await insertDelivery(tx, log, event.seq)
     await trimDeliveries(tx, hook.id)
   })
   return deliveryAnswer(log)

@@ -199,12 +199,23 @@ export const releaseWebhooks = async (tx: Transaction, now: number, ranges: Rang
   await tx.update(webhooks).set({ next_attempt_at: now }).where(isInRanges(webhooks.next_attempt_at, ranges))
 }
 
-/** Adds an attempt to the log. */
+/**
+ * Adds an attempt to the log. `seq` is that of the event. If the event was removed meanwhile, the answer is
+ * left out, because it can repeat the event of a deleted user.
+ */
 export const insertDelivery = async (
   tx: Transaction,
-  delivery: Omit<DeliveryRow, 'number'>,
+  log: Omit<DeliveryRow, 'number'>,
+  seq: number,
 ): Promise<DeliveryRow> => {
-  const [row] = await tx.insert(tx.tables.webhook_deliveries).values(delivery).returning()
+  const { events, webhook_deliveries } = tx.tables
+  const isEvent = and(eq(events.seq, seq), eq(events.id, log.event_id))
+  const [event] = await tx.select({ seq: events.seq }).from(events).where(isEvent)
+  const answer = event ? log.answer : ''
+  const [row] = await tx
+    .insert(webhook_deliveries)
+    .values({ ...log, answer })
+    .returning()
   return row as DeliveryRow
 }
 

@@ -33,6 +33,33 @@ beforeEach(async () => {
 })
 afterEach(() => receiver.stop())
 
+test.each([
+  ['before the answer is stored', true],
+  ['after the answer is stored', false],
+])('USR-22 the log keeps no answer to an event of a user who is deleted %s', async (_, isFirst) => {
+  const kept = await addUser(app, 'kept')
+  await deliver()
+  const gone = await addUser(app, 'gone')
+  receiver.state.answer = async ({ raw, body }) => {
+    if (isFirst && body.type === 'user.created') await remove(gone)
+    return new Response(raw)
+  }
+  await app.admin('PUT', `/users/${kept.id}`, { last_name: 'A' })
+  await deliver()
+  if (!isFirst) await remove(gone)
+  const log = await app.context.store.read(q => {
+    const { webhook_deliveries } = q.tables
+    return q.select().from(webhook_deliveries).orderBy(webhook_deliveries.number)
+  })
+  const kinds = log.map(({ event_type, answer }) => [event_type, answer === ''])
+  expect(kinds.slice(0, 3)).toEqual([
+    ['user.created', true],
+    ['user.created', true],
+    ['user.updated', false],
+  ])
+  expect(JSON.stringify(log.filter(row => row.event_type !== 'user.deleted'))).not.toContain(gone.id)
+})
+
 // After the newest event is removed, SQLite gives its number to the next event. A deleted user's events are
 // therefore removed after `user.deleted` is recorded.
 test.each([
