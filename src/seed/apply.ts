@@ -8,10 +8,10 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { referred, type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
+import { referred, type SeedRun, seedKindOf } from './kinds.ts'
 import { prune } from './prune.ts'
 import { finishPurges } from './purges.ts'
-import { type Entry, entryNames, type Mistake, type ReadSeed, SeedError } from './read.ts'
+import { type Entry, entryName, type Mistake, type ReadSeed, SeedError, uniqueName } from './read.ts'
 import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import type { Change, Step } from './steps.ts'
@@ -157,7 +157,7 @@ const prepare = async (
   // The metadata is read for one provider after the other. Many providers at once would fill the
   // organization's share of the XML reader's queue.
   for (const entry of seed.entries.identity_providers) identity_providers.push(await withMetadata(entry))
-  const names = new Set(users.map(({ value }) => foldIdentifier(entryNames.users(value))))
+  const names = new Set(users.map(({ value }) => uniqueName('users', value)))
   return { seed: { ...seed, entries: { ...seed.entries, identity_providers } }, hashes, names, mistakes }
 }
 
@@ -166,7 +166,7 @@ const isKnown = async <S extends 'users' | 'identity_providers'>(
   section: S,
   value: SeedOf<S>,
 ): Promise<boolean> => {
-  const kind = seedKinds[section] as unknown as SeedKind<S, object>
+  const kind = seedKindOf(section)
   const home = await readOrganizationBySlug(q, value.organization)
   return (await kind.find(q, value, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
@@ -246,8 +246,8 @@ const applyEntry = async <S extends SeedSection>(
   { value, given }: Entry<S>,
   options: SeedOptions,
 ): Promise<Change | undefined> => {
-  const kind = seedKinds[section] as unknown as SeedKind<S, { id?: string }>
-  const name = (entryNames[section] as (value: SeedOf<S>) => string)(value)
+  const kind = seedKindOf(section)
+  const name = entryName(section, value)
   const organization_id = await homeOf(work.tx, value)
   const row = await kind.find(work.tx, value, organization_id)
   if (!row) {

@@ -268,7 +268,7 @@ const webhooks: SeedKind<'webhooks', Webhook> = {
   remove: (context, { id }) => deleteWebhook(context, id, by),
 }
 
-export const seedKinds = {
+const seedKinds = {
   organizations,
   roles,
   users,
@@ -278,6 +278,13 @@ export const seedKinds = {
   identity_providers,
   webhooks,
 }
+
+/**
+ * Returns the functions of a section. Their rows have the type `object`, because only these functions read
+ * them.
+ */
+export const seedKindOf = <S extends SeedSection>(section: S) =>
+  seedKinds[section] as unknown as SeedKind<S, object>
 
 /** The sections that the entries of each section refer to. */
 export const referred: Record<SeedSection, readonly SeedSection[]> = {

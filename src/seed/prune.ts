@@ -1,7 +1,7 @@
 import type { Core } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { type SeedKind, type SeedRun, seedKinds } from './kinds.ts'
-import { type Entry, entryNames, type ReadSeed, uniqueName } from './read.ts'
+import { type SeedRun, seedKindOf } from './kinds.ts'
+import { type Entry, entryName, type ReadSeed, uniqueName } from './read.ts'
 import { type SeedSection, seedSections } from './schema.ts'
 import type { Change, Step } from './steps.ts'
 import * as stored from './store.ts'
@@ -50,9 +50,9 @@ export async function* prune({ context, tx }: SeedRun, { entries, present }: Rea
         isKept(context, section, row)
       )
         continue
-      const name = (entryNames[section] as (value: object) => string)(entry)
+      const name = entryName(section, entry)
       const run = async (work: SeedRun): Promise<Change> => {
-        await (seedKinds[section] as unknown as SeedKind<SeedSection, object>).remove(work.context, row)
+        await seedKindOf(section).remove(work.context, row)
         return { action: 'delete', section, name }
       }
       yield { path: `${section}: ${name}`, run }

@@ -212,7 +212,7 @@ const namesAt = (path: readonly PropertyKey[], raw: unknown): string[] => {
 }
 
 /** For each section, the function that returns the name of an entry. */
-export const entryNames = {
+const entryNames = {
   organizations: ({ slug }) => slug,
   roles: ({ organization, name }) => `${organization}/${name}`,
   users: ({ organization, username }) => `${organization}/${username}`,
@@ -223,12 +223,16 @@ export const entryNames = {
   webhooks: ({ organization, name }) => `${organization}/${name}`,
 } as const satisfies { [S in SeedSection]: (value: SeedOf<S>) => string }
 
+/** Returns the name of an entry or of a stored object of the section. */
+export const entryName = (section: SeedSection, value: object): string =>
+  (entryNames[section] as (value: object) => string)(value)
+
 /**
  * Returns the text that no two entries of the section share. User names that differ only in case count as
  * equal, other names do not. The database has the same rule.
  */
 export const uniqueName = (section: SeedSection, value: object): string => {
-  const name = (entryNames[section] as (value: object) => string)(value)
+  const name = entryName(section, value)
   return section === 'users' ? foldIdentifier(name) : name
 }
 
