@@ -13,7 +13,7 @@ import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import { exceeding } from '#src/lib/permission.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import type { AccountDataPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
@@ -122,7 +122,7 @@ export const postDownload =
         type,
         name,
         created_at: iso(created_at),
-        last_used_at: last_used_at === null ? null : iso(last_used_at),
+        last_used_at: isoOrNull(last_used_at),
       })),
       external_accounts: (await listAccounts(q, user.id)).map(({ account, provider }) => ({
         provider: provider.name,

@@ -60,3 +60,6 @@ export const byName = (a: { name: string }, b: { name: string }): number => (a.n
 
 /** Formats milliseconds since the epoch as an ISO 8601 time in UTC. */
 export const iso = (ms: number): string => new Date(ms).toISOString()
+
+/** Formats a time that may be missing. */
+export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))

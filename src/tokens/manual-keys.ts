@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto'
 import type { Core } from '#src/context.ts'
 import { conflict, invalid, notFound } from '#src/lib/app-error.ts'
 import type { KeyId } from '#src/lib/ids.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import { isSigningAlg, type SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import { algorithmOf } from './key-import.ts'
 import {
@@ -49,7 +49,7 @@ export const keyStates = async (
     alg,
     state: active_at > now ? 'next' : signing.get(alg) === id ? 'signing' : 'retired',
     signs_from: iso(active_at),
-    published_until: expires_at === null ? null : iso(expires_at),
+    published_until: isoOrNull(expires_at),
   }))
 }
 

@@ -19,7 +19,7 @@ import {
 import { example } from '#src/http/example.ts'
 import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import { publicKeyOf } from './signature.ts'
 import type { DeliveryRow, Webhook } from './store.ts'
 
@@ -161,8 +161,6 @@ export const WebhookWithSecret = WebhookAnswer.extend({
   example: { ...answerExample, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' },
 })
 
-const timeOf = (ms: number | null): string | null => (ms === null ? null : iso(ms))
-
 /** Returns a webhook in the form of the admin API's answer; the secret is left out. */
 export const webhookAnswer = (core: Core, hook: Webhook): z.output<typeof WebhookAnswer> => ({
   id: hook.id,
@@ -175,7 +173,7 @@ export const webhookAnswer = (core: Core, hook: Webhook): z.output<typeof Webhoo
   signature: hook.signature,
   public_key: publicKeyOf(core, hook),
   disabled_reason: hook.disabled_reason,
-  failing_since: timeOf(hook.failing_since),
+  failing_since: isoOrNull(hook.failing_since),
   failure: hook.failure,
   next_attempt_at: hook.enabled && hook.failing_since !== null ? iso(hook.next_attempt_at) : null,
   created_at: iso(hook.created_at),

@@ -5,7 +5,7 @@ import { example } from '#src/http/example.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { countDynamicClients, type DynamicClient, listDynamicClients } from './dynamic-store.ts'
 
@@ -66,8 +66,6 @@ const ListDynamicClients = listQuery({
 })
 type ListDynamicClients = z.output<typeof ListDynamicClients>
 
-const timeOrNull = (ms: number | null) => (ms === null ? null : iso(ms))
-
 /** Returns a dynamic client in the form of the API. */
 export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
   client_id: client.client_id,
@@ -76,8 +74,8 @@ export const dynamicClientItem = (client: DynamicClient): z.output<typeof Dynami
   name: client.name,
   redirect_uris: [...client.registration.redirect_uris],
   created_at: iso(client.created_at),
-  changed_at: timeOrNull(client.changed_at),
-  last_used_at: timeOrNull(client.used_at),
+  changed_at: isoOrNull(client.changed_at),
+  last_used_at: isoOrNull(client.used_at),
 })
 
 const list = (context: Context, caller: Caller, query: ListDynamicClients) => {

@@ -4,7 +4,7 @@ import { NEVER } from '#src/delivery/queue.ts'
 import { example } from '#src/http/example.ts'
 import { answerPage, listOf, listQuery } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import type { LogoutRow } from '#src/sessions/logout-store.ts'
 import { countLogouts, listLogouts } from './logout-store.ts'
 import { getClient } from './service.ts'
@@ -75,7 +75,7 @@ const logoutItem = (row: LogoutRow): z.output<typeof LogoutItem> => ({
   failure: row.failure,
   created_at: iso(row.created_at),
   next_attempt_at: row.next_attempt_at === NEVER ? null : iso(row.next_attempt_at),
-  done_at: row.done_at === null ? null : iso(row.done_at),
+  done_at: isoOrNull(row.done_at),
 })
 
 export const ListClientLogouts = listQuery({})

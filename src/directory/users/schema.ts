@@ -15,7 +15,7 @@ import {
 import { example } from '#src/http/example.ts'
 import { listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
-import { iso, isPlain } from '#src/lib/text.ts'
+import { iso, isoOrNull, isPlain } from '#src/lib/text.ts'
 import { FreeAttributes } from './free-attributes.ts'
 import { MAX_PASSWORD_BYTES, normalizePassword } from './password.ts'
 import type { UserWithRoles } from './store.ts'
@@ -196,7 +196,7 @@ export const userAnswer = (user: UserWithRoles): UserAnswer => ({
   attributes: user.attributes,
   created_at: iso(user.created_at),
   updated_at: iso(user.updated_at),
-  last_login: user.last_login === null ? null : iso(user.last_login),
+  last_login: isoOrNull(user.last_login),
   ...(user.picture && { picture: user.picture }),
 })
 

@@ -10,7 +10,7 @@ import { type AdminRoute, route, writeAs } from '#src/http/guard.ts'
 import { answerPage, listOf, listQuery, pageOf } from '#src/http/list.ts'
 import { within } from '#src/http/tenant.ts'
 import { conflict, notFound } from '#src/lib/app-error.ts'
-import { iso } from '#src/lib/text.ts'
+import { iso, isoOrNull } from '#src/lib/text.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import { removeFactor, removeFactors } from './service.ts'
 import { listFactors, type Factor as Row } from './store.ts'
@@ -42,7 +42,7 @@ const factorAnswer = ({ id, type, name, created_at, last_used_at }: Row): z.outp
   type,
   name,
   created_at: iso(created_at),
-  last_used_at: last_used_at === null ? null : iso(last_used_at),
+  last_used_at: isoOrNull(last_used_at),
 })
 
 const ListFactors = listQuery({})
