@@ -31,9 +31,8 @@ export interface AdminRoute {
   also?: Permission
   summary: string
   /**
-   * Requires `is_fresh` of the caller (`isFreshCaller`). It is set on routes whose effect is hard to undo,
-   * such as most deletions, and on routes that create a secret or change a webhook. A thief who finds an open
-   * console thus cannot use these routes.
+   * Requires `is_fresh` of the caller (`isFreshCaller`), so that a thief who finds an open console cannot use
+   * the route. Set on routes that are hard to undo, create a secret or change a webhook.
    */
   fresh?: boolean
   /** The answer is a stream of server-sent events with data of `answer`. `handle` returns a `Response`. */
@@ -280,9 +279,12 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({
-      field: [...issue.path, /^[\w.:-]{1,64}$/.test(key) ? key : '(unprintable)'].join('.'),
+      field: fieldOf([...issue.path, key]),
       code: 'unknown_field',
       message: 'This field is unknown.',
     }))
-  return [{ field: issue.path.join('.'), code: issue.code, message: issue.message }]
+  return [{ field: fieldOf(issue.path), code: issue.code, message: issue.message }]
 }
+
+const fieldOf = (path: readonly PropertyKey[]): string =>
+  path.map(name => (/^[\w.:/#-]{1,128}$/.test(String(name)) ? String(name) : '(unprintable)')).join('.')
