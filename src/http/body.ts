@@ -121,8 +121,8 @@ export const readUpload = async (
   const bytes = await withTimeout(readBytes(request, UPLOAD_BODY), BODY_TIMEOUT)
   requireType(request, 'multipart/form-data')
   const headers = { 'content-type': request.headers.get('content-type') ?? '' }
-  const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch((error: unknown) => {
-    throw refusalOf(error)
+  const data = await new Response(new Uint8Array(bytes), { headers }).formData().catch((cause: unknown) => {
+    throw new AppError('invalid_request', 'The request body is not a valid form.', { cause })
   })
   const form = new Map<string, string>()
   const files = new Map<string, Buffer>()

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readForm, readJson } from '#src/http/body.ts'
+import { readForm, readJson, readUpload } from '#src/http/body.ts'
 import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
 
 test.each([
@@ -38,6 +38,17 @@ test.each([
       headers: { connection: 'close' },
     })
   }
+})
+
+test.each([
+  ['another boundary', 'multipart/form-data; boundary=other', '--this\r\n\r\nx\r\n--this--'],
+  ['no boundary', 'multipart/form-data', '--this--'],
+])('a complete form with %s is not reported as one that ended early', async (_case, type, body) => {
+  const request = new Request('http://localhost', { method: 'POST', body, headers: { 'content-type': type } })
+  await expect(readUpload(request)).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: 'The request body is not a valid form.',
+  })
 })
 
 test('API-09 a compressed body is 415, also when it only claims to be compressed, and stores nothing', async () => {
