@@ -149,6 +149,7 @@ export const getLinkingPage =
     })
   }
 
+/** Processes the form of the page at `/oauth/link-account`: links the account, or completes the profile. */
 export const postLinkingForm =
   (context: Context) =>
   async (call: Call): Promise<Response> => {

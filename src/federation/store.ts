@@ -42,7 +42,7 @@ export const findUpstreamRequest = async (
 
 /**
  * Deletes and returns the upstream request. Only one caller gets the row, so an answer of the provider begins
- * only one login. Nothing is deleted when the browser or the provider differs.
+ * only one login. Nothing is deleted when the request belongs to another browser or provider.
  */
 export const consumeUpstreamRequest = async (
   tx: Transaction,

@@ -25,7 +25,11 @@ const loadKey = async (context: Core): Promise<SamlKey> => {
   return openStoredKey(context, stored)
 }
 
-/** @throws Error when the stored key cannot be decrypted under the instance key */
+/**
+ * Decrypts a stored key pair.
+ *
+ * @throws Error when the key cannot be decrypted under the instance key
+ */
 export const openStoredKey = ({ master }: Core, { private_key, certificate }: StoredKey): SamlKey => {
   const pkcs8 = master.open(Buffer.from(private_key, 'base64'), LABEL)
   return {
