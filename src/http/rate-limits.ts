@@ -206,8 +206,8 @@ export const chargeDocument = (
   )
 
 /**
- * Charges the origin of a metadata document that is read again because of an assertion. Key sets have another
- * budget: if the limit forbids a read, the stored document is used instead, but a key set is only in memory.
+ * Charges the origin of a metadata document that is read again because of an assertion. If the limit forbids
+ * the read, the stored document is used. Key sets have another budget, because no key set is stored.
  *
  * @throws AppError 429 `rate_limited` with `Retry-After`
  */
