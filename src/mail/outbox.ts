@@ -48,8 +48,8 @@ const noticesOf = ({ workers }: Core['config']): Allowance => ({
 const PAUSES = { first: 15 * SECOND, factor: 4, longest: 6 * HOUR }
 
 /**
- * End of a refusal for lack of a mail server. A command such as `apply` refuses by its own settings, and the
- * running server may have others.
+ * End of the text of a refusal when no mail server is set. The text names the commands too, because a command
+ * such as `apply` reads settings of its own.
  */
 export const SET_MAIL = 'set smtp_url and mail_from for the server, and for commands such as apply.'
 
@@ -106,7 +106,8 @@ export const factorFacts = (factors: readonly { name: string; type: 'passkey' | 
  * Puts a notice about a change of the user's account into the outbox. The notice names the browser, IP
  * address and application of `client_info`. For a change by an administrator, `client_info` has only the
  * language, because the browser is not the user's. Beyond the limit of `noticesOf`, no notice is sent, but
- * the audit log still contains the change.
+ * the audit log still contains the change. The limit does not apply to mails that the user waits for
+ * (`AWAITED`).
  */
 export const enqueueNotice = async (
   context: Core,
