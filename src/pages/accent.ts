@@ -7,8 +7,9 @@ import type { Brand } from './data.ts'
 const WHITE = '#ffffff'
 const BLACK = '#000000'
 /**
- * The page background on which text has the least contrast. `LIGHT` is that background among the light
- * backgrounds of all themes, and `DARK` is that background among the dark backgrounds.
+ * Bounds of the backgrounds of the built-in themes: no light background is darker than `LIGHT`, and no dark
+ * background is lighter than `DARK`. A colour with enough contrast to its bound is thus readable in each
+ * theme.
  */
 const LIGHT = '#f0f0f0'
 const DARK = '#242424'
