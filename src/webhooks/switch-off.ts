@@ -14,8 +14,8 @@ const TOLD = 20
 
 /**
  * Charges a mail to the rate limits. Returns false when the limits allow no further mail. Without these
- * limits an administrator could fill any mailbox with a webhook that is switched off again and again. The
- * audit event is recorded even when no mail is sent.
+ * limits an administrator could fill any mailbox with mails about a webhook that is switched off again and
+ * again. The audit event is recorded even when no mail is sent.
  */
 const mayMail = (context: Context, tx: Transaction, to: Parameters<typeof chargeAdminMail>[2]): boolean => {
   try {
