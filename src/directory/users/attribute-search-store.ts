@@ -123,9 +123,9 @@ const planFor = async (
 }
 
 /**
- * Refuses an attribute that the organization does not index, because the search would read every user. A
- * search in several organizations is not checked, because each organization has its own list of indexed
- * attributes.
+ * Refuses an attribute that the organization does not index, because a search for it would have to read every
+ * user. A search in several organizations is not checked, because each organization has its own list of
+ * indexed attributes.
  *
  * @throws AppError 422
  */
@@ -148,7 +148,7 @@ const requireSearchable = async (store: Store, { organization_id }: UserFilter, 
 /**
  * Returns a page of the users that match the filter and have these values. Up to 10,000 matches are read from
  * the attribute index and sorted. If there are more matches, users are read in the order of the list and
- * compared with the values. Because many users match, only a few rows must be read to fill a page.
+ * compared with the values. Because many users match, a small part of the list usually fills a page.
  *
  * @throws AppError 422 for an attribute that is not searchable, 503 while the index is being built
  */

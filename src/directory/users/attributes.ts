@@ -9,7 +9,7 @@ import { numberProblems } from './free-attributes.ts'
 
 type Attributes = Record<string, unknown>
 
-const LIST = 'A list of at most 100 lines of at most 256 characters.'
+const LIST = 'A list of at most 100 lines of 1 to 256 characters.'
 
 const schemas: Record<UserAttribute['type'], z.ZodType> = {
   string: line(1024, 1),

@@ -56,7 +56,7 @@ export const getUser = async (q: Queries, caller: Caller | undefined, id: string
   return user
 }
 
-/** Fields that a PUT may change, and fields that the user's own pages change. */
+/** The fields of a PUT, and further fields that the user's own pages change. */
 export type UserChange = UpdateUser & {
   /** The address that awaits verification. */
   pending_email?: string | null
@@ -64,7 +64,10 @@ export type UserChange = UpdateUser & {
   own_attributes?: Record<string, unknown>
 }
 
-/** True when the change has a new address. An address that differs only in letter case is not new. */
+/**
+ * True when the change has a new address. Another spelling of the same address is not new: other letter case,
+ * or the `xn--` form of the domain.
+ */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
   email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
 
@@ -96,11 +99,12 @@ export const changedUser = (user: UserRow, change: UserChange, updated_at: numbe
 }
 
 /**
- * Returns the user before the change, the values to store, the names of the changed fields, and the problems
- * of the change.
+ * Returns the user before the change (`before` includes the roles), the values to store, the names of the
+ * changed fields, whether the address is new (`is_moved`), the new roles, the names of the searchable
+ * attributes (`indexed`), and the problems of the change.
  *
- * @throws AppError 404 for an unknown user; 403 when the user or the new roles have permissions that the
- * caller lacks
+ * @throws AppError 404 when the user is unknown or of another organization; 403 when the user or the new
+ * roles have permissions that the caller lacks
  */
 export const judgeChange = async (
   q: Queries,

@@ -48,9 +48,10 @@ export const freeAttributesProblem = (root: unknown): string | undefined => {
 }
 
 /**
- * True when no new number in the value may lose digits. For example, `JSON.parse` reads
- * `12345678901234567890` as 12345678901234567000, and `1e999` as Infinity. A number that is stored at the
- * same place is accepted, so that a caller can send back a value that it has read.
+ * True when the value has no new number beyond 9007199254740991 in either direction, because such a number
+ * may lose digits. For example, `JSON.parse` reads `12345678901234567890` as 12345678901234567000, and
+ * `1e999` as Infinity. A number that is stored at the same place is accepted, so that a caller can send back
+ * a value that it has read.
  */
 const keepsDigits = (value: unknown, stored: unknown): boolean => {
   if (typeof value === 'number') return Math.abs(value) <= Number.MAX_SAFE_INTEGER || value === stored
@@ -60,7 +61,7 @@ const keepsDigits = (value: unknown, stored: unknown): boolean => {
   )
 }
 
-/** Returns a problem when the new attributes have a number that may lose digits and is not stored already. */
+/** Returns a problem when the new attributes have a number that `keepsDigits` does not accept. */
 export const numberProblems = (given: Attributes = {}, stored: Attributes = {}): Detail[] =>
   keepsDigits(given, stored)
     ? []
@@ -86,5 +87,5 @@ export const FreeAttributes = z
     type: 'object',
     additionalProperties: true,
     description:
-      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object. A new number beyond 9007199254740991 is refused, because it may lose digits.',
+      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object, except attributes that administrators cannot change. A new number beyond 9007199254740991 is refused, because it may lose digits.',
   })

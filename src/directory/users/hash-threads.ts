@@ -15,7 +15,7 @@ const lowered = new Set<string>()
 /**
  * Gives the threads that hash passwords (the runtime's pool) a lower priority than the main thread. Otherwise
  * a flood of logins would delay all other requests (R-16). On Linux each thread has its own priority
- * (setpriority(2), "C library/kernel differences"). On other systems the function does nothing. Each
+ * (setpriority(2), "BUGS"). On other systems the function does nothing. Each
  * computation of a hash calls this function, because the pool starts its threads one by one, as work arrives.
  */
 export const lowerHashThreads = (): void => {

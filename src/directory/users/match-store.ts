@@ -68,7 +68,7 @@ export const found = (
 
 /**
  * True when some matches in the index may not be results of the search: if the term has a word of fewer than
- * three characters, if the list has filters, or if a purge is unfinished.
+ * three characters, if the list has a filter other than the organization, or if a purge is unfinished.
  */
 const isCompared = ({ search, facets: { organization_id: _, purging, ...facets } }: UserSearch): boolean =>
   purging || isComparedTerm(search) || Object.values(facets).some(value => value !== undefined)
@@ -86,9 +86,13 @@ const endOf = async (q: Queries, wanted: UserSearch, order: 'asc' | 'desc', span
 /**
  * Calls `read` with parts of the search index in the order of `seq`, until `read` returns true or no part is
  * left. Each part has at most `SLICE` matches of the words of three or more characters. Other requests run
- * between two parts. If `isMany` is not set and `isCompared` is false, there is only one part, because each
- * match is a result, and `read` then reads at most 10,001 results. On PostgreSQL there is always one part,
- * because a statement does not block the event loop.
+ * between two parts. There is only one part in each of these cases:
+ *
+ * - `isMany` is not set and `isCompared` is false. Each match is then a result, and `read` reads at most
+ *   10,001 results.
+ * - The term has no word of three or more characters. Callers search the index for such a term only if it has
+ *   at most 10,000 matches.
+ * - The engine is PostgreSQL, because a statement does not block the event loop there.
  */
 const readMatches = async (
   q: Queries,

@@ -6,9 +6,9 @@ import type { Queries } from '#src/storage/store.ts'
 import { listFactors } from './factors/store.ts'
 
 /**
- * Returns the rules for a new password of this user. A user with a second factor may choose a shorter
- * password, because nobody can sign in with the password alone. If the factor is removed later, the password
- * stays valid, because its length is not stored.
+ * Returns the rules for a new password of this user. If the policy has `min_length_with_factor`, a user with
+ * a second factor may choose a shorter password, because the password alone is not enough to sign in. If the
+ * factor is removed later, the password stays valid, because its length is not stored.
  */
 export const policyFor = async (
   q: Queries,

@@ -78,8 +78,8 @@ export const checkChosen = (policy: PasswordPolicy, password: string): Detail[] 
 
 /**
  * Returns the hash queue of this process. The server has `workers` processes, which share all cores except
- * one. That core is left for other work. For each core of its share, a process lets 128 jobs wait, which is
- * a few seconds of work.
+ * one. That core is left for other work. Each process has a share of at least one core. For each core of its
+ * share, it lets 128 jobs of each kind of work wait, which is a few seconds of work.
  */
 export const openHashes = (metrics: Metrics, workers: number): FairQueue => {
   const slots = shareOf(availableParallelism() - 1, workers)
@@ -102,7 +102,8 @@ const hashed = <T>({ hashes, trace }: Hashing, lane: HashLane, job: () => Promis
 /**
  * Returns a PHC string (argon2id). `config.ts` has the default memory and passes, and the reason for them.
  *
- * @throws AppError 422 when the password has more than 1,024 bytes, 503 when the queue is full
+ * @throws AppError 422 when the password has more than 1,024 bytes, 503 `temporarily_unavailable` when too
+ * many jobs wait
  */
 export const hashPassword = async (context: Hashing, password: string, lane: HashLane): Promise<string> => {
   const { config } = context
@@ -153,8 +154,9 @@ export const isKnownHash = (text: string): boolean => {
  * `costs` are the costs of all stored hashes. The function computes one hash with each of these costs, and
  * one with the configured cost. The time then reveals nothing about the stored hash, even when stored hashes
  * have different costs after a change of the settings or an import. One hash of the highest cost would not
- * suffice, because the times of argon2 and bcrypt cannot be equalized exactly. An empty or overlong password
- * is refused before any hash is computed, whether or not the user exists.
+ * suffice, because the times of argon2 and bcrypt cannot be equalized exactly. If `costs` is empty and the
+ * user has a password, only one hash is computed, with the cost of the stored hash. An empty or overlong
+ * password is refused before any hash is computed, whether or not the user exists.
  *
  * @throws AppError 503 `temporarily_unavailable` when too many jobs wait
  */

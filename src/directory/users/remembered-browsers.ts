@@ -42,7 +42,7 @@ const RememberedBrowser = z
     user_agent: z.string().describe('`User-Agent` of the browser.'),
     created_at: stored.created_at,
     expires_at: time.describe(
-      'Stored time from which the second factor is required again. If `remember_browser_days` has been lowered since `created_at`, the second factor is required earlier: the new number of days after `created_at`.',
+      'Stored time from which the second factor is required again. If `remember_browser_days` has been lowered since `created_at`, the second factor is required as soon as the new number of days has passed since `created_at`.',
     ),
   })
   .meta({

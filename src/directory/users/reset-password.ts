@@ -30,8 +30,11 @@ export const judgePassword = async (
 }
 
 /**
- * Sets a user's password on behalf of an administrator. Ends the user's sessions, logins, links and
- * unredeemed codes, because another person may have signed in with the old password.
+ * Sets a user's password on behalf of an administrator. Ends the user's sessions and unredeemed codes, and
+ * everything else that `revokeUser` ends, because another person may have signed in with the old password.
+ *
+ * @throws AppError 422 for a broken rule of the password policy; the errors of `judgePassword`,
+ * `hashPassword` and `notify`
  */
 export const resetPassword = async (
   context: Core,

@@ -18,9 +18,10 @@ const namesOf = (counts: Record<string, number>): string[] =>
 
 /**
  * Deletes a user's sign-in links, e-mail code and remembered browsers. Cancels a pending change of address.
- * Ends first factors that wait for a second factor. Runs when the user's address or `enabled` changes, and
- * when {@link revokeUser} ends the user's logins, because older links and codes must no longer work. Returns
- * the names of what was deleted or cancelled. These names do not include first factors.
+ * Ends first factors that wait for a second factor or a new passkey. Runs when the user's address or
+ * `enabled` changes, and when {@link revokeUser} ends the user's logins, because older links and codes must
+ * no longer work. Returns the names of what was deleted or cancelled. These names do not include first
+ * factors.
  */
 export const revokePendingLinks = async (tx: Transaction, user_id: UserId): Promise<string[]> => {
   await endProofs(tx, user_id)

@@ -65,7 +65,7 @@ export const domainProblems = (allowed_domains: string[], email: string): Detail
  * Returns a detail for each rule of the organization that a new user breaks. Also returns the ids of the
  * user's roles and the names of the searchable attributes.
  *
- * @throws AppError 403 for roles with permissions that the caller lacks
+ * @throws AppError 403 for roles with permissions that the caller lacks, 404 for an unknown organization
  */
 export const judge = async (
   q: Queries,
@@ -97,9 +97,9 @@ export const judge = async (
 /**
  * Calls {@link judge} with the organization that the body names. If the body names none, the caller's
  * organization is used. The body must have either a password or an invitation, because a user with neither
- * could not sign in.
+ * might have no way to sign in.
  *
- * @throws AppError 422 for an unknown organization
+ * @throws AppError 422 for an unknown organization, 403 for roles with permissions that the caller lacks
  */
 export const judgeNew = async (
   q: Queries,

@@ -35,7 +35,7 @@
  * words of one or two characters, so the cost of a page includes rows that do not match these short words.
  *
  * On SQLite a statement compares at most 5,000 rows, and other requests run between two statements
- * (`match-store.ts`).
+ * (`match-store.ts`). For a short term, one statement searches the index and compares at most 10,000 rows.
  *
  * The counts for `base` and `all` stop at 10,001 and are cached until users change. `test/bench/lists.ts`
  * measures each strategy.
@@ -170,8 +170,9 @@ const counted = cached('users', (q, plan, store) => count(store, q, JSON.parse(p
 const totalOf = (store: Store, plan: Plan): Promise<number> => counted(store, JSON.stringify(plan))
 
 /**
- * Walks the list and returns the matches of a page. Returns undefined when the matches are too far apart: a
- * range has more than `WALK` rows, and the first `WALK` rows of its first run do not fill the page.
+ * Walks the list and returns the matches of a page. Returns undefined when the matches are too sparse. This
+ * is the case when a range has more than `WALK` rows, and the first `WALK` rows of its first run (`runsOf`)
+ * contain fewer matches than a page.
  */
 const meet = async (store: Store, search: UserSearch, page: PageQuery): Promise<number[] | undefined> => {
   const met: number[] = []
@@ -238,8 +239,8 @@ const sortedPage = async (
 }
 
 /**
- * Returns the users whose user name or address begins with the term. These users are adjacent when all users
- * are sorted by the same field.
+ * Returns queries for the users whose user name or address begins with the term. These users are adjacent
+ * when all users are sorted by the same field.
  */
 const beginning = (
   q: Queries,

@@ -43,8 +43,8 @@ export const byCaller = (caller: Caller, client_info: ClientInfo, confirmed?: st
 })
 
 /**
- * The body of POST /users. Other parts of the server may pass an `id`, and `password_hash` in place of the
- * password. For a user without a password, `password_hash` is null.
+ * The body of POST /users. Other parts of the server may also pass an `id` and `password_temporary`, and
+ * `password_hash` in place of the password. For a user without a password, `password_hash` is null.
  */
 export type NewUser = Omit<CreateUser, 'password' | 'email_code'> & {
   id?: UserId
@@ -62,8 +62,8 @@ const refuseTaken = async (q: Queries, user: Parameters<typeof takenName>[1]): P
 /**
  * Creates a user. `also` runs in the same write.
  *
- * @throws AppError 422 for a broken rule of the organization; 403 for roles with permissions that the caller
- * lacks; 409 for a taken user name or address; 503 when too many passwords wait to be hashed
+ * @throws AppError 422 for a broken rule of the organization; 409 for a taken user name or address; the
+ * errors of `requireOrganization`, `judge`, `chosenId`, `hashPassword` and `rememberCost`
  */
 export const createUser = async (
   context: Core,
@@ -136,7 +136,7 @@ export const createUser = async (
  * out. `revokeUserSessions` ends the sessions.
  *
  * @throws AppError 409 for `last_administrator` or a taken user name or address, 422 with the refused fields,
- * and the errors of `notify` and `judgeChange`
+ * and the errors of `approve`, `notify` and `judgeChange`
  */
 export const updateUser = (
   context: Core,

@@ -153,7 +153,7 @@ export const rolesNamed = async (q: Queries, organization_id: OrganizationId, na
 
 type Derived = 'seq' | 'username_fold' | 'email_fold' | 'search_text'
 
-/** Adds the derived columns, by which users are looked up. */
+/** Adds the derived columns, by which users are looked up, sorted and searched. */
 const derived = (user: Omit<UserRow, Derived>): Omit<UserRow, 'seq'> => ({
   ...user,
   username_fold: foldIdentifier(user.username),
@@ -193,7 +193,7 @@ export const setPassword = async (
 }
 
 /**
- * Replaces the hash `from` with a stronger hash of the same password. Changes nothing when the password has
+ * Replaces the hash `from` with the hash `to` of the same password. Changes nothing when the password has
  * changed in the meantime, because the old password must not become valid again.
  */
 export const replacePasswordHash = async (

@@ -20,8 +20,8 @@ export const MAX_FACTORS = 20
 export type NewFactor = Pick<Factor, 'type' | 'name'> & Partial<Omit<Factor, 'id' | 'user_id' | 'created_at'>>
 
 /**
- * A new factor. `name` is the name of the passkey's maker, such as a password manager. It is undefined if the
- * maker is unknown.
+ * A new factor. `name` is the name of the passkey's maker, such as a password manager. It is undefined for a
+ * passkey of an unknown maker and for an authenticator app.
  */
 export type UnnamedFactor = Omit<NewFactor, 'name'> & { name?: string | undefined }
 
