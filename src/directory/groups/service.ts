@@ -71,7 +71,11 @@ export const judgeNew = async (
   return { organization_id: id, ...(await rolesToGive(q, by, id, roles)) }
 }
 
-/** Creates a group. The id is `input.id`, otherwise a new one. */
+/**
+ * Creates a group. The id is `input.id`, otherwise a new one.
+ *
+ * @throws AppError 409 when the name is taken; 422 for unknown roles; the errors of `judgeNew` and `chosenId`
+ */
 export const createGroup = (
   context: Core,
   input: CreateGroup & { id?: GroupId },

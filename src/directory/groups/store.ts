@@ -79,8 +79,8 @@ const addRoles = async (tx: Transaction, group_id: GroupId, role_ids: RoleId[]):
 }
 
 /**
- * Stores the columns of a group. Rejects with a unique violation when the organization has a group of this
- * name.
+ * Stores the name, the description and `updated_at` of a group. Rejects with a unique violation when the
+ * organization has another group of this name.
  */
 export const saveGroup = async (
   tx: Transaction,

@@ -43,7 +43,11 @@ export const judgeNew = async (
   return { organization_id: id, problems: [] }
 }
 
-/** Creates a role. The id is `input.id`, otherwise a new one. */
+/**
+ * Creates a role. The id is `input.id`, otherwise a new one.
+ *
+ * @throws AppError 409 when the name is taken; the errors of `judgeNew` and `chosenId`
+ */
 export const createRole = (
   context: Core,
   input: CreateRole & { id?: RoleId },
@@ -125,7 +129,12 @@ export const updateRole = (context: Core, id: string, change: UpdateRole, by: Ch
     return changed
   })
 
-/** Deletes a role. Its users and groups lose the role at once. */
+/**
+ * Deletes a role. Its users and groups lose the role at once.
+ *
+ * @throws AppError 404 when the role is unknown or of another organization; 403 when it has permissions that
+ * the caller lacks; 409 for a built-in role
+ */
 export const deleteRole = (context: Core, id: string, by: ChangedBy): Promise<void> =>
   writeAs(context, by.caller, async tx => {
     const role = await getRole(tx, by.caller, id)
