@@ -14,7 +14,7 @@ import {
   inputs,
   keyOf,
   pathOf,
-  rememberAgain,
+  prepareFor,
   sendTo,
   type Tenant,
 } from '#test/support/routes.ts'
@@ -226,7 +226,7 @@ describe('its own permission opens each route', () => {
   test('API-19 to callers of the tenant, for their own data', async () => {
     const tokenOf = await tokensFor(acme.org_id, exactly)
     for (const route of inOrder(app.routes)) {
-      if (route.path.endsWith('/:browser_id')) await rememberAgain(app, acme)
+      await prepareFor(route, app, acme)
       const { status, body } = await send(route, acme, tokenOf(route))
       const expected = route.instance_only ? 403 : route.status
       expect([keyOf(route), status, status < 400 ? '' : body.error]).toEqual([
@@ -242,7 +242,7 @@ describe('its own permission opens each route', () => {
     for (const tenant of [home, acme])
       for (const route of inOrder(app.routes)) {
         if (keyOf(route) === 'DELETE /organizations/:org_id' && tenant === home) continue
-        if (route.path.endsWith('/:browser_id')) await rememberAgain(app, tenant)
+        await prepareFor(route, app, tenant)
         const { status } = await send(route, tenant, tokenOf(route))
         expect([keyOf(route), status]).toEqual([keyOf(route), route.status])
       }

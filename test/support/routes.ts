@@ -12,6 +12,7 @@ import { insertRemembered, removeRemembered } from '#src/sessions/remembered-sto
 import { type Json, START, type TestApp } from './app.ts'
 import { create } from './callers.ts'
 import { addUser, PASSWORD } from './people.ts'
+import { until } from './until.ts'
 
 /** A tenant's resources, by the names of path parameters. */
 export interface Tenant {
@@ -114,12 +115,24 @@ const addSession = async (app: TestApp, organization_id: string, user_id: string
   return id
 }
 
-/** Stores the tenant's remembered browser again after a change of credentials has deleted it. */
-export const rememberAgain = (
-  app: Pick<TestApp, 'context'>,
+/**
+ * Restores the state in which the route succeeds. An earlier change of credentials has deleted the tenant's
+ * remembered browser, and an earlier backup may be unfinished.
+ */
+export const prepareFor = async (
+  { path }: AdminRoute,
+  { context }: Pick<TestApp, 'context'>,
   { user_id, org_id, browser_id }: Tenant,
-): Promise<string> =>
-  addRememberedTo(app, user_id as UserId, org_id as OrganizationId, browser_id as RememberedBrowserId)
+): Promise<void> => {
+  if (path.endsWith('/:browser_id'))
+    await addRememberedTo(
+      { context },
+      user_id as UserId,
+      org_id as OrganizationId,
+      browser_id as RememberedBrowserId,
+    )
+  if (path === '/backups') await until(() => context.backups.size === 0)
+}
 
 export const addRememberedTo = async (
   app: Pick<TestApp, 'context'>,
