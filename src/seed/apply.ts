@@ -8,13 +8,13 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { referred, type SeedRun, seedKindOf } from './kinds.ts'
+import { type SeedRun, seedKindOf } from './kinds.ts'
 import { prune } from './prune.ts'
 import { finishPurges } from './purges.ts'
 import { type Entry, entryName, type Mistake, type ReadSeed, SeedError, uniqueName } from './read.ts'
 import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
-import type { Change, Step } from './steps.ts'
+import { type Change, referredBy, type Step } from './steps.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
@@ -51,8 +51,8 @@ const BATCH = { sqlite: 5, postgres: 10 }
  * change makes a transaction fail, the earlier transactions stay committed, and the error gives the number of
  * their changes.
  *
- * @throws SeedError with the mistakes of the file; a section that refers to a section with mistakes is not
- *   checked. StorageError when another server applies a seed for a long time
+ * @throws SeedError with the mistakes of the file; an entry that refers to a section with mistakes is not
+ *   checked. StorageError when another server has been applying a seed for a minute
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
@@ -221,16 +221,17 @@ const runSteps = async (
 }
 
 /**
- * Prunes first, so that new entries can take the freed names. A section that refers to a section with
- * mistakes is skipped, because each reference to a wrong entry would be reported as a further mistake.
+ * Prunes first, so that new entries can take the freed names. An entry that refers to a section with mistakes
+ * or skipped entries is skipped, because its reference could be reported as a further mistake.
  */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   if (options.dry_run) await finishPurges(work.context, seed)
   const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
   if (options.prune && wrong.size === 0) yield* prune(work, seed)
-  for (const section of seedSections.filter(name => !referred[name].some(other => wrong.has(other))))
+  for (const section of seedSections)
     for (const entry of seed.entries[section])
-      yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
+      if (referredBy(section, entry.value).some(other => wrong.has(other))) wrong.add(section)
+      else yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
 }
 
 const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>

@@ -285,15 +285,3 @@ const seedKinds = {
  */
 export const seedKindOf = <S extends SeedSection>(section: S) =>
   seedKinds[section] as unknown as SeedKind<S, object>
-
-/** The sections that the entries of each section refer to. */
-export const referred: Record<SeedSection, readonly SeedSection[]> = {
-  organizations: [],
-  roles: ['organizations'],
-  users: ['organizations', 'roles'],
-  groups: ['organizations', 'roles', 'users'],
-  clients: ['organizations'],
-  apis: ['organizations', 'roles', 'clients'],
-  identity_providers: ['organizations', 'roles'],
-  webhooks: ['organizations'],
-}

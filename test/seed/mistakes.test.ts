@@ -84,6 +84,27 @@ describe('a file with mistakes is refused completely', () => {
       ],
     ],
     [
+      'a wrong role and a wrong group, which a client names',
+      {
+        roles: [{ name: 'editor', permissions: ['fly'] }],
+        groups: [{ name: 'staff', color: 'red' }],
+        clients: [
+          {
+            client_id: 'one',
+            type: 'public',
+            grant_types: [],
+            scopes: [],
+            allowed_roles: ['editor'],
+            allowed_groups: ['staff'],
+          },
+        ],
+      },
+      [
+        ['roles[0].permissions[0]', /One of: users:read/],
+        ['groups[0].color', /no such field/],
+      ],
+    ],
+    [
       'what the rules of the admin API refuse',
       {
         users: [
