@@ -3,16 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, ConfigError } from '#src/config.ts'
 import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
+import { isAlive } from '#src/lib/program.ts'
 import { hasDatabase } from './last-start.ts'
 
 /** True while the process of the server runs. */
-export const isRunning = ({ pid }: DevFile): boolean => {
-  try {
-    return pid !== null && process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+export const isRunning = ({ pid }: DevFile): boolean => pid !== null && isAlive(pid)
 
 /**
  * Returns the development server whose data a command reads. If `--data-dir` is given, or the database of the
@@ -32,12 +27,16 @@ export const developmentServer = (config: Config, isNamed: boolean): DevFile | u
   )
 }
 
-/** Returns the settings that open the database of a development server, which is always SQLite. */
+/**
+ * Returns the settings that open the database of a development server. The database is always SQLite, and its
+ * master key is always in the data directory.
+ */
 export const withDevelopment = (config: Config, { url, data_dir }: DevFile): Config => ({
   ...config,
   url,
   data_dir,
   database_url: undefined,
+  master_key: undefined,
 })
 
 /** Returns the running development server that this OS user started last on a temporary data directory. */

@@ -84,6 +84,16 @@ describe('dev 2: gatehouse token', () => {
     expect(keys.keys.map((key: Json) => key.kid)).toContain(kid)
   })
 
+  test('from a stopped development server, whatever master key the shell sets', async () => {
+    const data_dir = join(folder, 'own-key')
+    const server = await startDev(['--data-dir', data_dir])
+    server.kill('SIGTERM')
+    await server.exited
+    const env = { GATEHOUSE_MASTER_KEY: Buffer.alloc(32, 7).toString('base64') }
+    const { code, stdout } = await gatehouse(['token', '--data-dir', data_dir, '--user', 'alice'], env)
+    expect([code, claimsOf(stdout).iss]).toEqual([0, server.ready.url])
+  })
+
   test('RUN-32 in the folder of an instance, for that instance, and says so beside a development server', async () => {
     const cwd = join(folder, 'beside')
     mkdirSync(cwd)
