@@ -137,6 +137,27 @@ test('ATT-12 attributes that would be too large for the admin API are marked, an
   expect(await stored(user)).toEqual(attributes)
 })
 
+test('ATT-12 the number 0 and a checkbox count towards this size too, and are marked', async () => {
+  const full = (other: Json) => ({
+    ...other,
+    notes: 'x'.repeat(64 * 1024 - JSON.stringify({ ...other, notes: '' }).length),
+  })
+  for (const [attributes, change, field] of [
+    [full({}), { 'attribute.desk': '0', 'attribute.parking': '' }, 'desk'],
+    [full({ parking: true }), { 'attribute.parking': '' }, 'parking'],
+    [full({}), { 'attribute.parking': 'true' }, 'parking'],
+  ] as const) {
+    const { user, browser } = await signedIn(attributes)
+    const { fields } = formOf(await browser.get(PAGE), PAGE)
+    const refused = await browser.post(PAGE, { ...fields, ...change })
+    expect([refused.status, await types()]).toEqual([400, []])
+    expect(refused.html).toContain(`id="attribute.${field}-error"`)
+    expect(await stored(user)).toEqual(attributes)
+    const { body } = await app.admin('PUT', `/users/${user.id}`, { attributes })
+    expect(body.attributes).toEqual(attributes)
+  }
+})
+
 test('CLM-05 a new phone number of the user is unverified', async () => {
   const { user, browser } = await signedIn({ phone_number: '+1', phone_number_verified: true, desk: 1 })
   const { fields } = formOf(await browser.get(PAGE), PAGE)

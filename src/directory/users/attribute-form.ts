@@ -79,9 +79,10 @@ export const readAttributes = (
     if (value !== undefined && attributeProblem(definition, value)) errors[id] = 'value'
   }
   // Attributes must not exceed the limits of the admin API. Otherwise the API would refuse a PUT with the
-  // unchanged answer of a GET.
+  // unchanged answer of a GET. Values that the form removes or leaves unchanged are not marked.
   if (freeAttributesProblem({ ...attributes, ...changes }))
-    for (const [name, value] of Object.entries(changes)) if (value) errors[idOf({ name })] ??= 'value'
+    for (const [name, value] of Object.entries(changes))
+      if (value !== undefined && value !== ownAttribute(attributes, name)) errors[idOf({ name })] ??= 'value'
   return { changes, errors }
 }
 
