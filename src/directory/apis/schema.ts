@@ -47,7 +47,7 @@ const taken: ReadonlySet<string> = new Set([...permissions, ...openidScopes, 'ad
 const scopeName = z
   .string('A scope.')
   .max(128, 'At most 128 characters.')
-  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, double quotes or backslashes.')
   .refine(
     text => !taken.has(text),
     'A scope must not have the name of a permission or of an OpenID Connect scope.',

@@ -107,8 +107,9 @@ const partProblems = async (
 const hrefOf = (uri: string): string => resourceKey(URL.parse(uri)?.href ?? '')
 
 /**
- * Returns a problem when the identifier is a client_id, the URL of this server or a URL below it. Different
- * spellings of a URL count as equal. The audience of a token must identify exactly one API, client or server.
+ * Returns a problem when the identifier is a client_id, the URL of this server or a URL below it, because the
+ * audience of a token must identify exactly one API, client or server. Different spellings of the server's
+ * URL count as equal. For a client_id, only a trailing slash makes no difference.
  */
 const identifierProblems = async ({ config }: Core, q: Queries, identifier = ''): Promise<Detail[]> => {
   const key = resourceKey(identifier)

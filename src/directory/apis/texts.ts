@@ -2,9 +2,9 @@ import type { Queries } from '#src/storage/store.ts'
 import { type Api, findApiById } from './store.ts'
 
 /**
- * Returns the text of each API for a scope. The language is that of the page, otherwise English, otherwise
- * the first language for which the API has a text. Even a text in a foreign language explains more than the
- * name of the scope. Returns an empty object when no API has a text.
+ * Returns the texts of the APIs for a scope, joined by ` / `. The language is that of the page, otherwise
+ * English, otherwise the first language for which the API has a text. Even a text in a foreign language
+ * explains more than the name of the scope. Returns an empty object when no API has a text.
  */
 export const describeScope = (
   apis: readonly Pick<Api, 'scopes'>[],
