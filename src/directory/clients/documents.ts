@@ -53,6 +53,7 @@ export const findDocument = async (
  * day, returns the stored metadata if the executable has a copy of the document, and undefined otherwise.
  *
  * @param is_lacking true when the known metadata lacks the wanted key
+ * @throws AppError the errors of `findJson`
  */
 export const rereadDocument = async (
   context: Core,

@@ -37,12 +37,12 @@ const DynamicClientAnswer = z
     changed_at: time
       .nullable()
       .describe(
-        'Time of the last change of redirect URIs, keys or authentication methods; null when nothing changed.',
+        'Time of the last change of redirect URIs, keys or authentication methods; null if none of them has changed.',
       ),
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or redeemed code, null until a user allows the client. The time is stored at most once a day, so the last use may be up to a day later.',
+        'Time of the last consent or redeemed code, null until a user allows the client. The time is stored at most once a day, so the last use may be up to a day later. If a client registers again about 90 days after its last use, the time is moved forward, so that the client is kept for another hour.',
       ),
   })
   .meta({

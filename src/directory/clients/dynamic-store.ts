@@ -48,7 +48,7 @@ const UNUSED_KEPT = HOUR
  */
 const USED_KEPT = 90 * DAY
 
-/** Returns the time after which a client without sessions counts as unused ({@link listUnusedClients}). */
+/** Returns the time (ms) after which a client without sessions is unused ({@link listUnusedClients}). */
 export const endOf = ({ used_at, created_at }: DynamicClient): number =>
   used_at === null ? created_at + UNUSED_KEPT : used_at + USED_KEPT
 

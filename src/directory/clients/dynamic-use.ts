@@ -64,12 +64,13 @@ export const noteDocument = async (
 }
 
 /**
- * Returns the stored client with the current keys and authentication methods of its metadata document. The
- * next login stores other changes of the document. Returns undefined when the document cannot be used any
- * more.
+ * Returns the stored client with the current redirect URIs, keys and authentication methods of its metadata
+ * document. If only other members have changed, the next login stores the change. Returns undefined when the
+ * document cannot be used any more.
  *
  * @param organization the organization of the client's code or refresh token
- * @throws AppError when too many documents are being read; see `findJson`
+ * @throws AppError 429 when too many documents were read from the origin, 503 when too many documents are
+ * being read; see `findJson`
  */
 export const rereadClient = async (
   context: Core,

@@ -13,8 +13,8 @@ const address = z
   .nullable()
 
 /**
- * Fields of a client that people see in addition to its name
- * (https://www.rfc-editor.org/rfc/rfc7591#section-2).
+ * Fields of a client for the pages that people see (https://www.rfc-editor.org/rfc/rfc7591#section-2), and
+ * the URL at which people start the application.
  */
 export const presentationFields = {
   logo: picture.nullable().describe(`${PICTURE} Answers contain its URL.`),

@@ -37,8 +37,8 @@ export interface Wanted<T> {
   /** Maximum bytes of the document. */
   readonly bytes: number
   /**
-   * Charges the call to the budget of `origin`, the origin of `url`. For a metadata document, also charges
-   * the budget of the user. Throws above the limit.
+   * Charges the call to the budget of `origin`, the origin of `url`. If a login needs a metadata document,
+   * also charges the budget of the user. Throws above the limit.
    */
   readonly charge: (origin: string) => void
   /** Returns the content. Throws when the content cannot be used. */
@@ -60,7 +60,10 @@ export interface Wanted<T> {
    * even if it is fresh.
    */
   readonly asked_after?: number
-  /** True if `stale_for` counts from the last read in memory, even if `changed_at` is later. */
+  /**
+   * True if `stale_for` counts from the time of the last read that the entry in memory records, even if
+   * `changed_at` is later.
+   */
   readonly keeps_day?: boolean
 }
 

@@ -71,7 +71,7 @@ const scope = z
   .max(128, 'At most 128 characters.')
   .refine(
     text => isScopeToken(text) && text !== '*',
-    'A scope is printable ASCII without spaces, quotes or backslashes, and not *.',
+    'A scope is printable ASCII without spaces, double quotes or backslashes, and not *.',
   )
 
 const claims = mappingOf(z.union([z.string(), z.strictObject({ from: z.string(), scope })]), {

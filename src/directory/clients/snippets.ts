@@ -55,7 +55,7 @@ export const applicationOf = (
 
 /** A configuration example for one library or framework. */
 export interface Snippet {
-  /** The line above the code. It names the library or program that the code is for. */
+  /** The text above the code. It names the library or program that the code is for. */
   title: string
   language: 'js' | 'json' | 'sh'
   code: string
