@@ -149,7 +149,7 @@ export const Settings = z
       ),
       mfa_required: nullable(flag).describe('Whether a login outside remembered browsers needs two factors.'),
       passkey_required: nullable(flag).describe(
-        'Whether every login needs a passkey, either as the only factor or after another sign-in method. An authenticator app is not enough. Needs https and a host name.',
+        'Whether every login needs a passkey, either as the only factor or after another sign-in method. An authenticator app is not enough. Needs https and a host name, or localhost.',
       ),
       email_code: nullable(oneOf(['off', 'users', 'all'])).describe(
         'Which users may sign in with a code by mail. The code counts as one factor. `users`: users without permissions beyond `profile:*`; `all`: all users; default: `off`. The address must be verified. Needs a mail server.',
@@ -180,7 +180,7 @@ export const Settings = z
         'Applications whose users must have authenticated within the five minutes before certain calls of the admin API. These calls could do lasting harm, such as most deletions, new client or webhook secrets, and changes of webhooks. `x-max-authentication-age` in the OpenAPI document marks these calls. `all`: every application; default: only the console.',
       ),
       console_acr: nullable(oneOf(['2', 'phr'])).describe(
-        'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name. A user who lacks the factor adds it at the next login.',
+        'Authentication context class that a login to the console needs. `2`: two factors; `phr`: a passkey, which needs https and a host name, or localhost. A user who lacks the factor adds it at the next login.',
       ),
       password_policy: nullable(PasswordPolicy),
       client_registration: nullable(oneOf(['off', 'initial_access_token', 'open'])).describe(

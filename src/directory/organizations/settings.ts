@@ -94,8 +94,8 @@ export const settingsOf = ({ settings }: Pick<Tables['organizations']['$inferSel
 }
 
 /**
- * Maximum bytes of a setting in an event, as JSON. The largest settings have 512 KiB. Events must stay small,
- * because the list of events, the event stream and webhooks read hundreds of them at once.
+ * Maximum bytes of a setting in an event, as JSON. A setting can have hundreds of KiB. Events must stay
+ * small, because the list of events, the event stream and webhooks read hundreds of them at once.
  */
 const RECORDED_BYTES = 4096
 
