@@ -103,8 +103,8 @@ const invitingClient = async (
 /**
  * Returns the invited user, if the invitation has one, and the obstacle to an acceptance, if there is one.
  * While an obstacle exists, the link of an open invitation does not work. Obstacles are: the maker may no
- * longer grant the roles and groups; the user is disabled; the user already has a credential; the user now
- * has another address. An old link must not open an account that is in use.
+ * longer grant the roles and groups; the user is disabled; the user already has a credential or has signed
+ * in; the user now has another address. An old link must not open an account that is in use.
  */
 export const judgeAcceptance = async (
   q: Queries,

@@ -171,9 +171,10 @@ export const invitationUrl = ({ config }: Core, token: string): string =>
  * Makes a new link for an invitation, mails or returns the link, and restarts the lifetime. The old link
  * stops working, because it may have reached the wrong person.
  *
- * @throws AppError 403 when the caller lacks permissions that the invitation gives; 404 for an unknown
- * invitation; 409 when the invitation was accepted or withdrawn, when nobody could accept it, or when the
- * server sends no mail; 429 for too many mails
+ * @throws AppError 403 when the caller lacks permissions that the invitation gives, `groups:update` for an
+ * invitation into groups, or `users:update` for a new link for a user; 404 for an unknown invitation; 409
+ * when the invitation was accepted or withdrawn, when nobody could accept it, or when the server sends no
+ * mail; 429 for too many mails
  */
 export const resendInvitation = (context: Core, id: string, by: ChangedBy): Promise<Sent> =>
   writeAs(context, by.caller, async tx => {
