@@ -22,7 +22,8 @@ const texts: Partial<Record<SamlError['reason'], string>> = {
  * The server never loads the document again by itself, because the certificates of a stored provider are
  * pinned. If the document cannot be read, `problems` has a detail for the field that named or contained it.
  *
- * @throws AppError 503 when too many documents wait to be read
+ * @throws AppError 503 when too many documents wait to be read, or when the process that reads them does not
+ * start
  */
 export const settingsFrom = async (
   context: Core,
@@ -52,7 +53,7 @@ export const settingsFrom = async (
  * Does what {@link settingsFrom} does, for a caller of the admin API. A call to `metadata_url` is charged to
  * the organization.
  *
- * @throws AppError 429 for too many calls, 503 when too many documents wait to be read
+ * @throws AppError 429 for too many calls; the errors of {@link settingsFrom}
  */
 export const settingsForCaller = (
   context: Core,

@@ -11,7 +11,7 @@ export const address = z
 const scope = z
   .string('A scope.')
   .max(255, 'At most 255 characters.')
-  .refine(isScopeToken, 'A scope is printable ASCII without spaces, quotes or backslashes.')
+  .refine(isScopeToken, 'A scope is printable ASCII without spaces, double quotes or backslashes.')
 
 const oauth = {
   client_id: line(255, 1).describe('Client id of Gatehouse at the provider.'),
