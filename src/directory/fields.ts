@@ -69,8 +69,8 @@ export const stored = {
 }
 
 /**
- * A read-only field in a PUT. The schema accepts every value. The service refuses a value that differs from
- * the stored value.
+ * A read-only field in a PUT. The schema accepts every value of the field's type. The service refuses a value
+ * that differs from the stored value.
  */
 export const readOnly = <T extends z.ZodType>(schema: T) =>
   schema.optional().meta({
@@ -79,8 +79,8 @@ export const readOnly = <T extends z.ZodType>(schema: T) =>
   })
 
 /**
- * A read-only field in a PUT whose value changes without a change of the object, such as a count. If the
- * caller proves with `If-Match` that it read the object, the guard removes the field from the body.
+ * A read-only field in a PUT whose value the server changes by itself, such as a count or `updated_at`. If
+ * the caller proves with `If-Match` that it read the object, the guard removes the field from the body.
  */
 export const maintained = <T extends z.ZodType>(schema: T) =>
   readOnly(schema).meta({
