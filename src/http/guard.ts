@@ -31,8 +31,9 @@ export interface AdminRoute {
   also?: Permission
   summary: string
   /**
-   * Requires `is_fresh` of the caller (`isFreshCaller`), so that a thief who finds an open console cannot use
-   * the route. Set on routes that are hard to undo, create a secret or change a webhook.
+   * Requires `is_fresh` of the caller (`isFreshCaller`). It is set on routes whose effect is hard to undo,
+   * such as most deletions, and on routes that create a secret or change a webhook. A thief who finds an open
+   * console thus cannot use these routes.
    */
   fresh?: boolean
   /** The answer is a stream of server-sent events with data of `answer`. `handle` returns a `Response`. */
@@ -275,16 +276,16 @@ const parse = (schema: z.ZodType, value: unknown, problems: Detail[]): unknown =
   return undefined
 }
 
-/** Converts an issue of zod to details without values and without unprintable names of fields. */
+/**
+ * Converts an issue of zod to details without values. An unknown field is named only when its name is
+ * printable. The keys of an object with free keys, such as the names of claims, are named as they were sent.
+ */
 const details = (issue: z.core.$ZodIssue): Detail[] => {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, 20).map(key => ({
-      field: fieldOf([...issue.path, key]),
+      field: [...issue.path, /^[\w.:-]{1,64}$/.test(key) ? key : '(unprintable)'].join('.'),
       code: 'unknown_field',
       message: 'This field is unknown.',
     }))
-  return [{ field: fieldOf(issue.path), code: issue.code, message: issue.message }]
+  return [{ field: issue.path.join('.'), code: issue.code, message: issue.message }]
 }
-
-const fieldOf = (path: readonly PropertyKey[]): string =>
-  path.map(name => (/^[\w.:/#-]{1,128}$/.test(String(name)) ? String(name) : '(unprintable)')).join('.')
