@@ -187,6 +187,22 @@ describe('values', () => {
     const approved = await app.admin('POST', `/registrations/${ada.id}/approve`)
     expect([approved.status, approved.body.attributes]).toEqual([200, shown])
   })
+
+  test('ATT-05 ATT-07 a kept value counts towards the size of the attributes, except one that nobody may see', async () => {
+    const ada = await add('ada', {})
+    const attributes = { badge: 'B-1', score: 7 }
+    await app.context.store.write(async tx => {
+      await tx.update(tx.tables.users).set({ attributes })
+    })
+    await app.events()
+    const room = 64 * 1024 - JSON.stringify({ notes: '', badge: 'B-1' }).length
+    const large = await put(ada, { notes: 'x'.repeat(room + 1) })
+    expect([large.status, refused(large)]).toEqual([422, ['attributes']])
+    expect([await stored(ada), await app.events()]).toEqual([attributes, []])
+    const { body } = await put(ada, { notes: 'x'.repeat(room) })
+    expect(await stored(ada)).toEqual({ ...attributes, notes: 'x'.repeat(room) })
+    expect((await put(ada, body.attributes)).body.attributes).toEqual(body.attributes)
+  })
 })
 
 describe('search', () => {

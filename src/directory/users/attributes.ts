@@ -5,11 +5,13 @@ import type { Organization } from '#src/directory/organizations/store.ts'
 import type { UserAttribute } from '#src/directory/organizations/user-attributes.ts'
 import type { Detail } from '#src/lib/app-error.ts'
 import { isRecord } from '#src/lib/json.ts'
-import { numberProblems } from './free-attributes.ts'
+import { freeAttributesProblem, numberProblems } from './free-attributes.ts'
 
 type Attributes = Record<string, unknown>
 
 const LIST = 'A list of at most 100 lines of 1 to 256 characters.'
+
+const TOO_LARGE = 'At most 64 KiB as JSON, together with the attributes that cannot be changed.'
 
 const schemas: Record<UserAttribute['type'], z.ZodType> = {
   string: line(1024, 1),
@@ -27,6 +29,12 @@ export const attributeProblem = ({ type }: UserAttribute, value: unknown): strin
 /** Returns the value of an attribute. Names that objects inherit, such as `constructor`, have no value. */
 export const ownAttribute = (attributes: Attributes, name: string): unknown =>
   Object.hasOwn(attributes, name) ? attributes[name] : undefined
+
+/** Returns the attributes that administrators may see. */
+const shownOf = (definitions: readonly UserAttribute[], attributes: Attributes): Attributes => {
+  const hidden = definitions.flatMap(({ name, visible }) => (visible === 'nobody' ? name : []))
+  return Object.fromEntries(Object.entries(attributes).filter(([name]) => !hidden.includes(name)))
+}
 
 /**
  * Checks new attributes against the definitions of the organization. An unchanged value is accepted, because
@@ -57,6 +65,11 @@ export const judgeAttributes = (
     const code = isFixed ? 'read_only' : 'invalid_type'
     if (message) problems.push({ field: `attributes.${name}`, code, message })
   }
+  // The size of the given attributes is already checked, but not together with the kept attributes. Hidden
+  // attributes are not counted, because the refusal would reveal their size.
+  const isKeeping = Object.keys(attributes).length > Object.keys(given).length
+  if (isKeeping && freeAttributesProblem(shownOf(definitions, attributes)))
+    problems.push({ field: 'attributes', code: 'too_large', message: TOO_LARGE })
   // Numbers are checked only if there is no other problem. Otherwise a caller could guess a large number in
   // an attribute that nobody may see: each guess is refused as read-only, but only a wrong guess would also
   // be refused because it may lose digits.
@@ -69,12 +82,10 @@ export const asShown = <User extends { attributes: Attributes }>(
   user: User,
 ): User => {
   const definitions = organization ? settingsOf(organization).user_attributes : []
-  const hidden = definitions.filter(
+  const isHiding = definitions.some(
     ({ visible, name }) => visible === 'nobody' && Object.hasOwn(user.attributes, name),
   )
-  if (hidden.length === 0) return user
-  const shown = Object.entries(user.attributes).filter(([key]) => !hidden.some(({ name }) => name === key))
-  return { ...user, attributes: Object.fromEntries(shown) }
+  return isHiding ? { ...user, attributes: shownOf(definitions, user.attributes) } : user
 }
 
 /**
