@@ -32,8 +32,6 @@ export interface EventFilter {
   /** Milliseconds, inclusive. */
   from?: number | undefined
   to?: number | undefined
-  /** Largest `seq`. */
-  last?: number | undefined
 }
 
 const selectPurges = prepared((q, { purges }) =>
@@ -79,12 +77,10 @@ const indexes: Equal[][] = [
  */
 const SAMPLE = 1000
 
-const between = ({ tables: { events } }: Queries, { from, to, last }: EventFilter): SQL | undefined =>
+const between = ({ tables: { events } }: Queries, { from, to }: EventFilter): SQL | undefined =>
   and(
     from === undefined ? undefined : gte(events.timestamp, from),
     to === undefined ? undefined : lte(events.timestamp, to),
-    // The sum hides the column from the planner, as `coalesce` does in `comparison`.
-    last === undefined ? undefined : sql`${events.seq} + 0 <= ${last}`,
   )
 
 const given = (filter: EventFilter): Equal[] =>
@@ -196,14 +192,11 @@ const readSlices = async (
   )
 }
 
-/** A page of events. */
-export type EventPage = Start & { limit: number }
-
 /** Returns events by time; events of the same millisecond are in the order of writing. */
 export const listEvents = async (
   store: Store,
   filter: EventFilter,
-  { limit, ...start }: EventPage,
+  { limit, ...start }: Start & { limit: number },
 ): Promise<EventRow[]> => {
   const direction = start.order === 'asc' ? asc : desc
   const rows: EventRow[] = []

@@ -18,7 +18,6 @@ import {
   Statistics,
 } from './schema.ts'
 import { readCounts } from './statistics-store.ts'
-import { listSettledEvents } from './stream-store.ts'
 
 /**
  * Counts of an hour or day without events. The answer includes these hours and days, so that a chart has no
@@ -29,14 +28,12 @@ const NOTHING = { logins: 0, failed_logins: 0, new_users: 0, active_users: 0, to
 const list = (context: Context, caller: Caller, query: ListEvents) => {
   const { limit, cursor, order, ...asked } = query
   const filter = { ...asked, organization_id: scopeOf(caller, asked.organization_id) }
-  // A console that shows the newest events does not wait; a reader who continues at a time does.
-  const read = order === 'asc' || asked.from !== undefined ? listSettledEvents : listEvents
   const filtered = Object.values(asked).some(value => value !== undefined)
   return answerPage(context, {
     name: 'events',
     query,
     scope: within(caller) ?? '',
-    fetch: (after, limit) => read(context.store, filter, { order, after, limit }),
+    fetch: (after, limit) => listEvents(context.store, filter, { order, after, limit }),
     total: () =>
       filtered
         ? countEvents(context.store, filter)

@@ -1,8 +1,7 @@
 import { type AnyColumn, and, asc, desc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
-import { SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import type { Queries, Store } from '#src/storage/store.ts'
-import { type EventFilter, type EventPage, listEvents, visibleEvents } from './list-store.ts'
+import { visibleEvents } from './list-store.ts'
 import type { EventRow } from './store.ts'
 
 /**
@@ -120,39 +119,6 @@ export const settledSeq = async (store: Store): Promise<number> => {
   if (xmin === id) horizon.seq = seq
   else horizon.next ??= { seq, before: id }
   return horizon.seq
-}
-
-/**
- * Maximum milliseconds for which a list waits for open transactions, and the pause between two looks. Writes
- * end within a second, but a transaction in another database of the PostgreSQL server can be open for hours.
- */
-const LONGEST_WAIT = 5 * SECOND
-const PAUSE = 50
-
-/** Waits until the events up to `seq` are settled, at most LONGEST_WAIT: see {@link settledSeq}. */
-export const untilSettled = async (store: Store, seq: number): Promise<void> => {
-  for (let waited = 0; waited < LONGEST_WAIT && (await settledSeq(store)) < seq; waited += PAUSE)
-    await Bun.sleep(PAUSE)
-}
-
-/**
- * Returns a page for a reader who later asks for the events from the time of the newest one. A page whose
- * events are not all settled is read again when they are, because an open transaction may add an event with
- * an earlier time. The page waits instead of leaving these events out, because a stream that was opened
- * before the list does not send them either: see {@link openingNow}.
- */
-export const listSettledEvents = async (
-  store: Store,
-  filter: EventFilter,
-  page: EventPage,
-): Promise<EventRow[]> => {
-  if (store.engine === 'sqlite') return listEvents(store, filter, page)
-  const settled = await settledSeq(store)
-  const rows = await listEvents(store, filter, page)
-  const last = Math.max(0, ...rows.map(({ seq }) => seq))
-  if (last <= settled) return rows
-  await untilSettled(store, last)
-  return listEvents(store, { ...filter, last }, page)
 }
 
 /**

@@ -1,6 +1,5 @@
 import { eventLine } from '#src/audit/retention.ts'
 import { eventsAfter } from '#src/audit/store.ts'
-import { lastSeq, untilSettled } from '#src/audit/stream-store.ts'
 import { ConfigError, loadConfig } from '#src/config.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { openExisting } from './instance.ts'
@@ -22,11 +21,9 @@ export const eventsExport = async (options: { config?: string; since?: string })
   if (Number.isNaN(since)) throw new ConfigError('--since: not a time such as 2026-01-31T08:00:00Z.')
   const { store } = await openExisting(config, silentLog)
   try {
-    const last = await store.read(lastSeq)
-    await untilSettled(store, last)
     for (let after = 0; ; ) {
       const rows = await store.read(q => eventsAfter(q, after, BATCH))
-      const lines = rows.filter(({ seq, timestamp }) => seq <= last && timestamp >= since).map(eventLine)
+      const lines = rows.filter(({ timestamp }) => timestamp >= since).map(eventLine)
       if (!write(lines.join('')) || rows.length < BATCH) return
       after = rows.at(-1)?.seq ?? after
     }

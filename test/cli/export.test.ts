@@ -12,13 +12,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SQL } from 'bun'
 import { fill } from '#test/bench/fill.ts'
-import { addRole, EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
-import { testOnPostgres } from '#test/support/on-postgres.ts'
-import { temporaryPostgres } from '#test/support/postgres.ts'
+import { EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
-import { until } from '#test/support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -96,38 +92,5 @@ test('an export replaces an earlier one completely, readable only by its owner w
     expect(readFileSync(small, 'utf8')).toBe('earlier')
   } finally {
     await unmount()
-  }
-})
-
-testOnPostgres('EVT-28 an export of events waits for an open transaction', async () => {
-  const { url, drop } = await temporaryPostgres(true)
-  const env = { GATEHOUSE_DATA_DIR: mkdtempSync(join(folder, 'data-')), GATEHOUSE_DATABASE_URL: url }
-  const server = await serveExecutable(env, env.GATEHOUSE_DATA_DIR)
-  const sql = new SQL({ url, max: 1 })
-  try {
-    await addRole(server, 'first')
-    // Triggers count events in a row of the slot, which must not be that of the server.
-    await sql.unsafe("BEGIN; SET LOCAL gatehouse.slot = '91'")
-    const columns =
-      'type, actor_id, actor_email, target_id, target_type, organization_id, ip_address, user_agent, timestamp, metadata, mac'
-    const first = "SELECT * FROM events WHERE type = 'role.created' LIMIT 1"
-    await sql.unsafe(
-      `INSERT INTO events (id, ${columns}) SELECT 'evt_held', ${columns} FROM (${first}) AS one`,
-    )
-    await addRole(server, 'second')
-    const observer = new SQL({ url, max: 1 })
-    const waiting = () => observer`SELECT pid FROM pg_stat_activity
-      WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_current_xact_id%'`
-    const known = (await waiting()).map(({ pid }: { pid: number }) => pid)
-    const exported = gatehouse(['events', 'export'], env)
-    await until(async () => (await waiting()).some(({ pid }: { pid: number }) => !known.includes(pid)))
-    await observer.close()
-    await sql.unsafe('COMMIT')
-    const { code, stdout } = await exported
-    expect([code, stdout.match(/evt_held|"name":"second"/g)]).toEqual([0, ['evt_held', '"name":"second"']])
-  } finally {
-    await sql.close()
-    await stop(server)
-    await drop()
   }
 })

@@ -5,7 +5,7 @@ import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
-import { create, listAll } from '#test/support/callers.ts'
+import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
@@ -108,25 +108,5 @@ testOnPostgres(
     const [before] = await next()
     for (let turn = 0; turn < 3; turn++) await settledSeq(store)
     expect((await next())[0].id).toBe(before.id)
-  }),
-)
-
-testOnPostgres(
-  'EVT-28 a list that a reader continues waits for an open transaction; the newest events do not',
-  withHook(async (own, _, open) => {
-    const held = await open()
-    await addEvent(held, 'evt_held')
-    own.clock.advance(1000)
-    const bob = await addUser(own, 'bob')
-    const waiting = Promise.all(
-      ['order=asc', 'from=2026-01-15'].map(query => listAll(own, `/events?type=user.created&${query}`)),
-    )
-    const [newest] = (await own.admin('GET', '/events?limit=1')).body.data
-    expect(newest.target_id).toBe(bob.id)
-    await held.unsafe('COMMIT')
-    for (const shown of await waiting) {
-      expect(shown).toHaveLength(3)
-      expect(shown.map(({ id }) => id)).toContain('evt_held')
-    }
   }),
 )
