@@ -164,7 +164,8 @@ test('TOK-21 R-09 a session that began before the upgrade continues, without ID 
   using db = new Database(path)
   db.run('ALTER TABLE clients DROP COLUMN id_token_on_refresh')
   db.run('ALTER TABLE sessions DROP COLUMN authentication')
-  db.run("DELETE FROM migrations WHERE name = '0031_id_token_on_refresh.sql'")
+  db.run('DROP INDEX webhook_deliveries_event')
+  db.run("DELETE FROM migrations WHERE name >= '0031_id_token_on_refresh.sql'")
   db.close()
 
   const after = await startApp({}, { store: await openSqlite({ path }) })
