@@ -222,7 +222,11 @@ export const WebhookDelivery = z
     duration: z.int().describe('Milliseconds until the answer or the failure.'),
     status: z.int().nullable().describe('HTTP status of the answer; null when no complete answer came.'),
     failure: z.string().nullable().describe('Why the attempt failed; null when the event was delivered.'),
-    answer: z.string().describe('The first 2,048 characters of the body of the answer.'),
+    answer: z
+      .string()
+      .describe(
+        'The first 2,048 characters of the body of the answer; empty when the event was deleted with its user.',
+      ),
   })
   .meta({
     id: 'WebhookDelivery',
