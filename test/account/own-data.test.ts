@@ -167,6 +167,16 @@ describe('connected applications', () => {
     expect(again.heading).toStartWith('Allow')
   })
 
+  test('show a scope of a client whose name begins like the id of an API', async () => {
+    await addClient(app, 'reports', { consent_required: true, scopes: ['openid', 'api_read', 'api_v1/read'] })
+    const { browser } = await signedIn()
+    const consent = await browser.get(authorizeUrl('reports', { scope: 'openid api_read api_v1/read' }))
+    answerOf(await browser.submit(consent, { decision: 'approve' }))
+    const page = await shown(browser, '/account/applications', 'Applications')
+    expect(page.html).toContain('api_read')
+    expect(page.html).toContain('api_v1/read')
+  })
+
   test('disconnecting also revokes a code that is not redeemed yet, and no code of another user', async () => {
     const { browser } = await signedIn()
     const consent = await browser.get(authorizeUrl('shop'))

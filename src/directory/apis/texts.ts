@@ -20,6 +20,12 @@ export const describeScope = (
 }
 
 /**
+ * An API, or a scope of an API, in the form that consents have (`consentScopes`). A scope of a client may
+ * begin with `api_` too, so the whole id is matched.
+ */
+const CONSENTED = /^(api_[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\/(.+))?$/i
+
+/**
  * Returns the scopes of a consent as text. An API is shown by its name, and a scope of an API by its text or
  * name. Scopes of deleted APIs are left out. Other scopes are returned unchanged.
  */
@@ -29,7 +35,7 @@ export const showScopes = async (
   locale: string,
 ): Promise<string[]> => {
   const shown = scopes.map(async scope => {
-    const [, id, name] = /^(api_[^/]+)(?:\/(.+))?$/.exec(scope) ?? []
+    const [, id, name] = CONSENTED.exec(scope) ?? []
     if (id === undefined) return scope
     const api = await findApiById(q, id)
     if (!api || name === undefined) return api?.name ?? []
