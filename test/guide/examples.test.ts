@@ -7,6 +7,7 @@ import { program } from '#src/cli/program.ts'
 import { serverProgramFor } from '#src/console/app/server-program.ts'
 import { applicationOf, snippets } from '#src/directory/clients/snippets.ts'
 import { guideSections } from '#src/guide/pages.ts'
+import { parseClientAuth } from '#src/protocol/oauth/client-auth.ts'
 import type { Json } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { EXECUTABLE, gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
@@ -90,6 +91,28 @@ test('the shell command of a service passes each scope as it is, with quotes and
   const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET: SECRET }).text()
   expect(new URLSearchParams(sent).get('scope')).toBe(scopes.join(' '))
 })
+
+test.each([
+  ['client_secret_basic', 'orders'],
+  ['client_secret_basic', 'https://orders.example.com:8443/~id'],
+  ['client_secret_post', 'https://orders.example.com:8443/~id'],
+])(
+  'the shell command of a service with %s authenticates %s',
+  async (token_endpoint_auth_method, client_id) => {
+    const client = { client_id, token_endpoint_auth_method, kind: 'service' as const, scopes: [] }
+    const lists = { redirect_uris: [], post_logout_redirect_uris: [], web_origins: [] }
+    await using server = Bun.serve({
+      port: 0,
+      fetch: async request => {
+        const form = new Map(new URLSearchParams(await request.text()))
+        return Response.json(parseClientAuth(request.headers.get('authorization'), form))
+      },
+    })
+    const [curl] = snippets(applicationOf(server.url.origin, { ...client, ...lists }, 'default'))
+    const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET: SECRET }).json()
+    expect(sent).toEqual({ method: token_endpoint_auth_method, client_id, client_secret: SECRET })
+  },
+)
 
 test('the server program takes origin and path of a redirect URI as texts, with quotes', () => {
   const uri = new URL("http://localhost:8080/a'+stolen()+'$'")

@@ -204,12 +204,29 @@ const native = (application: Application): Snippet => {
 /** Returns a text as one word of a shell command. Scopes may contain single quotes. */
 const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
+/**
+ * Returns the options of curl that authenticate a client. The id is form-urlencoded in both methods:
+ * https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
+ */
+const credentials = (client_id: string, method: string): string => {
+  const id = encodeURIComponent(client_id)
+  return method === 'client_secret_post'
+    ? `-d client_id=${id} --data-urlencode "client_secret=$CLIENT_SECRET"`
+    : `-u "${id}:$CLIENT_SECRET"`
+}
+
+const service = ({
+  issuer,
+  client_id,
+  token_endpoint,
+  scopes,
+  token_endpoint_auth_method: method,
+}: Application): Snippet[] => [
   {
     title: 'curl, with the secret in the environment variable CLIENT_SECRET:',
     language: 'sh',
     code: [
-      `curl -s ${token_endpoint} -u "${client_id}:$CLIENT_SECRET" \\`,
+      `curl -s ${token_endpoint} ${credentials(client_id, method)} \\`,
       `  -d grant_type=client_credentials${scopes.length > 0 ? ` --data-urlencode scope=${word(scopes.join(' '))}` : ''}`,
     ].join('\n'),
   },
