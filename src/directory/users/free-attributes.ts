@@ -87,5 +87,5 @@ export const FreeAttributes = z
     type: 'object',
     additionalProperties: true,
     description:
-      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object, except attributes that administrators cannot change. A new number beyond 9007199254740991 is refused, because it may lose digits.',
+      'A JSON object of at most 64 KiB and 16 levels. A PUT replaces the whole object. A new number beyond 9007199254740991 is refused, because it may lose digits.',
   })

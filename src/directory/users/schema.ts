@@ -63,7 +63,9 @@ export const writable = {
     'Whether the user may sign in with a code by mail. The organization must also offer the code (`settings.email_code`). `false` is accepted even if the user has no other way to sign in. Such a user needs a sign-in link.',
   ),
   roles: RoleNames,
-  attributes: FreeAttributes,
+  attributes: FreeAttributes.describe(
+    `${FreeAttributes.description} Attributes that administrators cannot change keep their values.`,
+  ),
 }
 
 const person = {
