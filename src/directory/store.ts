@@ -54,8 +54,8 @@ export const chosenId = async <Id extends string>(
 }
 
 /**
- * Does the follow-up work of a change in separate writes. Runs at once, or after the commit of a seed's
- * transaction.
+ * Does the follow-up work of a change in separate writes. The work runs at once. The work of a seed's entry
+ * runs after the commit of the seed's transaction.
  *
  * @param isRepeated true if the server repeats the work after an interruption. After a seed, such work runs
  * after all other work.

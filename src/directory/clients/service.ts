@@ -246,8 +246,10 @@ export const replaceSecret = (
   })
 
 /**
- * Deletes a client. Its sessions and refresh tokens end with it, because no later call could end them. Access
- * tokens stay valid until they expire.
+ * Deletes a client. Its sessions and refresh tokens end with it, because no later call could end them.
+ * Gatehouse refuses the access tokens of ended sessions, but services that verify tokens themselves accept
+ * such a token until it expires. A token that the client got for itself also stays valid until it expires; at
+ * the admin API it has no permissions.
  */
 export const deleteClient = async (context: Core, client_id: string, by: ChangedBy): Promise<void> => {
   await writeAs(context, by.caller, async tx => {
