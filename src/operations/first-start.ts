@@ -81,6 +81,8 @@ export const needsAdmin = async ({ store }: Core): Promise<boolean> => (await st
 /**
  * Checks the settings of the first admin client and the first administrator against the rules of the admin
  * API.
+ *
+ * @throws ConfigError for a value that the admin API refuses
  */
 export const checkNames = async (config: Config): Promise<void> => {
   const { admin_client_id, admin_username } = config

@@ -142,7 +142,8 @@ const everyMinute = (context: Context, { lock, jobs }: Schedule): Timer => {
  * Starts the periodic work: the sweep of expired rows, purges, key rotation, retention of events, backups,
  * deliveries, and the measurement of the event loop.
  *
- * @returns a function that stops all periodic work. Its promise resolves when no delivery runs.
+ * @returns a function that stops all periodic work and ends the open streams of the audit log. Its promise
+ *   resolves when no delivery runs.
  */
 export const startHousekeeping = (context: Context): Stop => {
   const timers = schedules.map(schedule => everyMinute(context, schedule))

@@ -16,8 +16,8 @@ const duration = (min: number, max: number, allowed: string) =>
 
 /**
  * A rotation every 90 days limits how long a signing key that leaked unnoticed can be used. More frequent
- * rotations would make caches fetch the key set more often. By default no backups are made, because only the
- * operator knows whether the disk has room for copies of the database. Seven daily backups cover a week.
+ * rotations would make caches fetch the key set more often. By default no backups are scheduled, because only
+ * the operator knows whether the disk has room for copies of the database. Seven daily backups cover a week.
  */
 const defaults = { key_rotation_interval: '90d', backup_interval: null, backup_keep: 7 }
 
@@ -33,7 +33,7 @@ const ServerSettings = z
     backup_interval: duration(HOUR, 365 * DAY, 'A duration from 1h to 365d, or null.')
       .nullable()
       .describe(
-        'Time between backups, which are kept in `backups` in the data directory; `null`: no backups are made.',
+        'Time between backups, which are kept in `backups` in the data directory; `null`: none are scheduled.',
       ),
     backup_keep: integer(1, 365).describe('Number of backups to keep.'),
   })

@@ -28,7 +28,7 @@ const selectSecret = preparedForStart('secret of a client', (q, { clients }) => 
 
 /**
  * Returns the hash of a client's secret. Returns null for a public client and for a client outside the
- * organization `within`. Returns undefined when no client has the id.
+ * organization `within`; without `within`, for every client. Returns undefined when no client has the id.
  */
 export const findSecretHash = async (
   q: Queries,

@@ -11,7 +11,7 @@ import type { Transaction } from '#src/storage/store.ts'
 
 /**
  * Milliseconds for which an ended session is kept. After this time the last access token of the session has
- * expired, because tokens are valid for at most a day and clocks differ by at most a few minutes.
+ * expired, because tokens are valid for at most a day, and clocks differ by less than the other ten minutes.
  */
 const SESSION_KEPT = DAY + 10 * MINUTE
 
