@@ -31,7 +31,7 @@ export interface CommandRow {
    * Runs the command. A group has no `run`.
    *
    * @param options of the command and of the program
-   * @param given the arguments in their order, then the program
+   * @param given the arguments in their order, then the program if commander has parsed the command line
    */
   run?(options: Parsed[number], ...given: Parsed): void | Promise<void>
 }

@@ -12,7 +12,7 @@ import { type Started, type StartOptions, start } from '#src/testing/start.ts'
 import type { HeldInput } from './held-input.ts'
 import { prepareReadyFile, writeReadyFile } from './ready-file.ts'
 
-/** Options of `gatehouse dev`. */
+/** Options of `gatehouse dev` and `gatehouse exec`. */
 export interface DevOptions {
   config?: string
   port?: string

@@ -75,8 +75,9 @@ const address: Check = async ({ config: { url } }) => {
 }
 
 /**
- * Checks the event loop by the metrics of the server. A proxy at the public address should not pass
- * `/metrics` on, so the check uses the address on this machine. A certificate names only the public address.
+ * Checks the event loop by the metrics of the server. The check uses the address on this machine, because a
+ * proxy at the public address should not pass `/metrics` on. If the server itself terminates TLS, the check
+ * uses the public address, because the certificate names only that address.
  */
 const loop = async ({ url, metrics_token }: Config, local_url: string): Promise<Finding> => {
   const metrics = `${local_url.startsWith('http:') ? local_url : url}/metrics`

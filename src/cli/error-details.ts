@@ -5,8 +5,8 @@ import { isBusy, isStorageFailure, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 
 /**
- * Returns the error with the details that an HTTP answer leaves out: the database and the reason of a storage
- * failure, or each refused field. Any other error is returned unchanged.
+ * Returns an error whose message has the details that the message of an `AppError` lacks: the database and
+ * the reason of a storage failure, or each refused field. Any other error is returned unchanged.
  */
 export const withDetails = async (error: unknown, options: { config?: string }): Promise<unknown> => {
   if (!(error instanceof AppError)) return error

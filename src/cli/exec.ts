@@ -47,7 +47,8 @@ const run = async (
   const forward = (signal: NodeJS.Signals) => {
     if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal)
   }
-  // Set before the command starts. A signal would otherwise end this process and leave the command running.
+  // The handlers are set before the command starts. A signal during the start would otherwise end this
+  // process and leave the command running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, forward)
   const child = spawn([program, ...args], env)
   await child.exited

@@ -5,7 +5,7 @@ import { loadServerConfig } from './last-start.ts'
  * Requests /readyz of the server on this machine, or of `url`. Container images without curl use this command
  * as their health check.
  *
- * @throws Error when the server is not ready or does not answer
+ * @throws ConfigError for an invalid `url`; Error when the server is not ready or does not answer
  */
 export const healthcheck = async (options: { config?: string; url?: string }): Promise<void> => {
   if (options.url !== undefined && !URL.canParse(options.url))

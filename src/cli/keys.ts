@@ -42,8 +42,8 @@ const show = async (instance: Core): Promise<void> => {
 }
 
 /**
- * Lists the keys with their states and times. Keys that are no longer published are included, because the
- * server accepts an `id_token_hint` that such a key has signed until the key is revoked.
+ * Lists the keys with their states and times. Keys that are no longer published are included, because they
+ * can still be revoked: until then the server accepts an `id_token_hint` that such a key has signed.
  */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 

@@ -34,8 +34,9 @@ export const setNames = (config: Config): string[] => [
 ]
 
 /**
- * Stores the addresses for {@link loadServerConfig}. A server on PostgreSQL starts even if it cannot write to
- * the data directory. In that case the addresses are not stored.
+ * Stores the addresses for {@link loadServerConfig}, and the version and the names of settings for `doctor`.
+ * A server on PostgreSQL starts even if it cannot write to the data directory. In that case nothing is
+ * stored.
  */
 export const rememberStart = (config: Config, port: number): void => {
   const file = fileOf(config.data_dir)
@@ -67,8 +68,8 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
 
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, or port
- * 0, the port of the last `serve` on the data directory is used. When they also name no URL, the URL of that
- * `serve` is used too. A command thus reaches the server without the environment variables of the server.
+ * 0, `local_url` is the address of the last `serve` on the data directory. When they also name no URL, the
+ * URL of that `serve` is used too. A command thus reaches the server without the server's environment.
  *
  * @throws ConfigError for invalid settings
  */

@@ -8,7 +8,7 @@ import { type Certificate, readCertificate } from '#src/operations/certificate.t
 
 /**
  * Milliseconds between two checks of the certificate files. The interval is short, so that a renewed
- * certificate is used within seconds. A check costs little, because it only reads the two files.
+ * certificate is used within seconds. A check costs little: it reads and parses the two files.
  */
 const CHECK_INTERVAL = 2 * SECOND
 

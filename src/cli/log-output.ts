@@ -5,14 +5,17 @@ import { write, writeSync } from 'node:fs'
  * they do not fill the memory.
  */
 const MOST_WAITING = 1 << 20
-/** Maximum milliseconds that a process waits for a slow reader before it ends. */
+/** Maximum milliseconds for which `flush` and `close` wait for a slow reader. */
 const LONGEST_WAIT = 200
 
 /** The standard output of a server. A write that fails never stops the server: see `print.ts`. */
 interface LogOutput {
   /** Adds the text to the queue, behind texts that still wait, and starts to write the queue. */
   write(text: string): void
-  /** Writes all waiting texts before it returns. */
+  /**
+   * Writes the waiting texts before it returns. Texts stay in the queue if a write fails, or if the reader is
+   * slower than `LONGEST_WAIT`.
+   */
   flush(): void
   /**
    * Resolves when everything is written, or after `LONGEST_WAIT`. Texts that are not written by then are

@@ -17,7 +17,7 @@ const PIPE_BUF = 4_096
 
 interface Log {
   log: Logger
-  /** Writes all lines before it returns. */
+  /** Writes all lines before it returns, unless a write fails or the reader is too slow. */
   flush(): void
   /**
    * Resolves when all lines are written, or their reader is too slow. The process must not end earlier,

@@ -14,6 +14,8 @@ export const print = (text: string): void => {
 
 /**
  * Writes a text to standard output. Adds no line break. Returns false when the reader has closed the pipe.
+ *
+ * @throws Error when the text cannot be written for another reason
  */
 export const write = (text: string): boolean => {
   const bytes = Buffer.from(text)

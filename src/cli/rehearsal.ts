@@ -19,7 +19,7 @@ const PREFIX = '.rehearsal-'
  * refused seed leaves no half-made instance. If the rehearsal creates the data directory, it removes the
  * directory again.
  *
- * @throws SeedError with the mistakes of the file
+ * @throws SeedError with the mistakes of the file; ConfigError for settings that `createInstance` refuses
  */
 export const rehearse = async (config: Config, seed: ReadSeed, options: SeedOptions = {}): Promise<void> => {
   const isNew = !existsSync(config.data_dir)

@@ -58,8 +58,8 @@ const intoPostgres = (config: Config, file: string, force: boolean): Promise<str
 }
 
 /**
- * @throws StorageError when neither the master key in the settings nor the one in the data directory opens
- * the backup
+ * @throws StorageError when the backup has no instance, or the master key does not open the backup. The key
+ * in the data directory is tried only if the settings name no master key.
  */
 const requireKey = async (config: Config, path: string): Promise<void> => {
   const store = await openSqlite({ path, migrate: false })

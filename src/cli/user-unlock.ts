@@ -4,8 +4,8 @@ import { print } from './print.ts'
 import { type UserOptions, userNamed, withInstance } from './user.ts'
 
 /**
- * Deletes the counts of failed attempts of a user. The counts of networks stay, so a user in a blocked
- * network may still have to wait.
+ * Deletes the counts of a user's failed attempts, and of the mails that were requested for the user. The
+ * counts of networks stay, so a user in a blocked network may still have to wait.
  */
 export const userUnlock = (name: string, options: UserOptions): Promise<void> =>
   withInstance(options, async context => {

@@ -124,7 +124,7 @@ const requirePlain = (text: string): string => {
  * processes. A terminal gets a prompt and does not show what is typed. Its keys work as in a shell: Backspace
  * removes a character, Ctrl-U the line, Ctrl-D ends the line.
  *
- * @throws Error when the line contains another control key
+ * @throws Error after Ctrl-C, and when the typed line contains another control key
  */
 export const readPassword = async (): Promise<string> => {
   const { stdin, stderr } = process

@@ -14,7 +14,7 @@ const METRICS_WAIT = SECOND
 
 /** A running worker, as its supervisor sees it. */
 export interface WorkerProcess {
-  /** Rejects when the process ends before it answers requests. */
+  /** Rejects when the process cannot be started, or ends before it answers requests. */
   ready: Promise<Ready>
   /** Resolves to the exit code. */
   exited: Promise<number>

@@ -21,7 +21,8 @@ const RESTART = { first: 100, most: 30 * SECOND, soon: 10 * SECOND }
  * This process forwards nothing, because forwarding a request would cost as much as answering a request for
  * the key set. A worker that ends is started again. SIGHUP replaces the workers one by one: a worker ends
  * when its successor answers, so a changed settings file, certificate or executable takes effect without a
- * pause. The process ends with code 0 when all workers have stopped.
+ * pause. The process ends with code 0 when all workers have stopped. If the first worker does not start, the
+ * process ends with the exit code of this worker.
  *
  * @throws ConfigError when the system cannot share a port, or the address cannot be used
  */
@@ -152,9 +153,9 @@ const openPool = (log: Logger, startOne: (role: WorkerRole) => WorkerProcess) =>
 }
 
 /**
- * True when the setting is off by which the kernel hands the waiting connections of a closed socket to other
- * sockets on its port: https://docs.kernel.org/networking/ip-sysctl.html (tcp_migrate_req). The file is
- * missing in kernels before 5.14, and systemd's ProcSubset=pid hides it.
+ * True when `tcp_migrate_req` is off. With this setting the kernel hands the waiting connections of a closed
+ * socket to other sockets on its port: https://docs.kernel.org/networking/ip-sysctl.html. False when the file
+ * of the setting is missing: kernels before 5.14 lack it, and systemd's ProcSubset=pid hides it.
  */
 const resetsConnections = (): boolean => {
   const file = '/proc/sys/net/ipv4/tcp_migrate_req'
