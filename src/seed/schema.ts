@@ -57,7 +57,10 @@ const secret = (about: string) =>
 
 const Organization = z.strictObject({
   id: z
-    .union([z.literal('org_default'), chosenId<OrganizationId>('org').unwrap()], 'org_ and a UUID.')
+    .union(
+      [z.literal('org_default'), chosenId<OrganizationId>('org').unwrap()],
+      'org_ and a UUID, or org_default.',
+    )
     .transform(id => id as OrganizationId)
     .meta({ type: 'string' })
     .optional(),
