@@ -43,8 +43,8 @@ const SEND_INTERVAL = SECOND
 /** Milliseconds within which the collector must answer. Other outbound calls have the same limit. */
 const TIMEOUT = 5 * SECOND
 /**
- * Longest pause in milliseconds between two attempts while the collector does not answer. With this limit,
- * spans arrive soon after the collector answers again.
+ * Longest pause in milliseconds between two attempts while the collector does not accept spans, even if its
+ * `Retry-After` asks for more. With this limit, spans arrive soon after the collector accepts them again.
  */
 const MAX_PAUSE = 30 * SECOND
 /**
