@@ -101,7 +101,7 @@ export const refusals: Record<number, Refusal> = {
     header: 'etag',
   },
   413: { name: 'PayloadTooLarge', description: 'The body is larger than 1 MiB.' },
-  415: { name: 'UnsupportedMediaType', description: 'The body is not application/json.' },
+  415: { name: 'UnsupportedMediaType', description: 'The body is compressed, or is not application/json.' },
   422: { name: 'ValidationFailed', description: 'A field or parameter is not valid; `details` names each.' },
   429: {
     name: 'RateLimited',

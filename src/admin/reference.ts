@@ -33,7 +33,7 @@ const typeOf = (schema: Json): string => {
   return text([schema.type ?? 'any'].flat().join(' or '))
 }
 
-/** Lists the bounds of a schema. */
+/** Lists the bounds of a schema, its format, pattern and default. */
 const boundsOf = (schema: Json): string =>
   ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'format', 'pattern', 'default']
     .filter(name => schema[name] !== undefined)
