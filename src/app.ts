@@ -126,7 +126,7 @@ interface OpenedRequest {
   isHead: boolean
 }
 
-/** Opens the call, adds the request id to the answer, and writes the log line of the request. */
+/** Opens the call, adds the headers of every answer, counts the answer, and writes its log line. */
 const answer = (
   context: Context,
   dispatch: (opened: OpenedRequest) => Response | Promise<Response>,

@@ -44,7 +44,7 @@ export interface Caller {
   /**
    * Reloads the caller's permissions inside a write, so that a withdrawn permission is no longer used.
    *
-   * @throws AppError 401 when the token is no longer valid, 403 when the permission for the request is gone
+   * @throws AppError 401 for an invalid token, 403 when the permission is gone, 404 or 412 for `If-Match`
    */
   confirm(q: Queries): Promise<void>
 }
