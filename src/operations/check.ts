@@ -79,9 +79,9 @@ const forEachRow = async <Row extends { id: string }>(
 export const checkSealed = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   const findings: string[] = []
   let count = 0
-  const tryTo = (name: string, open: () => unknown): void => {
+  const tryTo = (name: string, open: () => unknown, fault = 'cannot be opened'): void => {
     count++
-    if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} cannot be opened`)
+    if (!opens(open) && findings.length < MAX_FINDINGS) findings.push(`${name} ${fault}`)
   }
   await forEachRow(base, sealedWebhooks, row =>
     tryTo(`secrets: the secret of the webhook ${row.id}`, () => openWebhookSecret(base, row)),
@@ -96,11 +96,15 @@ export const checkSealed = async (base: Core): Promise<{ findings: string[]; cou
   )
   const stored = await base.store.read(findSamlKey)
   if (stored)
-    tryTo('secrets: the private key for SAML', () => {
-      const { private_key, certificate } = openStoredKey(base, stored)
-      const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'))
-      if (!publicKey.equals(createPublicKey(private_key))) throw new Error('another key')
-    })
+    tryTo(
+      'secrets: the private key for SAML',
+      () => {
+        const { private_key, certificate } = openStoredKey(base, stored)
+        const { publicKey } = new X509Certificate(Buffer.from(certificate, 'base64'))
+        if (!publicKey.equals(createPublicKey(private_key))) throw new Error('another key')
+      },
+      'cannot be opened, or does not belong to its certificate',
+    )
   return { findings, count }
 }
 

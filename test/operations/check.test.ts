@@ -152,7 +152,7 @@ test('secrets sealed by another key, or moved to another row, are named and neve
           `secrets: the secret of the authenticator app ${id} of ${user_id} cannot be opened`,
       )
       .sort(),
-    'secrets: the private key for SAML cannot be opened',
+    'secrets: the private key for SAML cannot be opened, or does not belong to its certificate',
   ])
   // Stores Alice's secret in Bob's row. The secret opens only with Alice's user id.
   await context.store.write(async tx => {
