@@ -185,7 +185,7 @@ const announce = (started: Started, options: DevOptions, ms: number, mcp_url: st
   }
   if (options.readyFile) writeReadyFile(options.readyFile, `${JSON.stringify(ready)}\n`)
   if (!process.stdout.isTTY) console.log(JSON.stringify(ready))
-  else console.log(overview(started, ms, mcp_url))
+  else console.log(overview(started, options, ms, mcp_url))
 }
 
 type Row = [name: string, ...values: string[]]
@@ -207,8 +207,8 @@ const aligned = (rows: Row[]): string[] => {
   )
 }
 
-/** Returns the overview for a terminal. Tests call it without a terminal. */
-export const overview = (started: Started, ms: number, mcp_url?: string): string => {
+/** Returns the overview for a terminal. */
+const overview = (started: Started, { dataDir }: DevOptions, ms: number, mcp_url?: string): string => {
   const { seed } = started
   const isDefault = seed.users.some(isDefaultUser)
   const users = seed.users.map(({ username, password, organization, roles }): Row => {
@@ -232,7 +232,7 @@ export const overview = (started: Started, ms: number, mcp_url?: string): string
   const section = (title: string, lines: string[]) => ['', dim(title), ...lines.map(line => `  ${line}`)]
   return [
     '',
-    `${bold(`Gatehouse ${VERSION}`)} development server, ready in ${ms} ms. ${started.config.data_dir.includes('gatehouse-dev-') ? 'Its data is deleted when it stops' : `Its data stays in ${started.config.data_dir}`}.`,
+    `${bold(`Gatehouse ${VERSION}`)} development server, ready in ${ms} ms. ${dataDir ? `Its data stays in ${dataDir}` : 'Its data is deleted when it stops'}.`,
     ...section(
       'Server',
       aligned([

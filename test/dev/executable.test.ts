@@ -74,6 +74,12 @@ describe('dev 1: gatehouse dev', () => {
     expect(claimsOf(stdout).preferred_username).toBe('alice')
   })
 
+  test('on a terminal it says that the data in --data-dir stays, whatever the name of the directory', async () => {
+    const data_dir = join(folder, 'gatehouse-dev-kept')
+    await using server = await startDev(['--data-dir', data_dir], { terminal: true })
+    expect(Bun.stripANSI(server.output())).toContain(`Its data stays in ${data_dir}.`)
+  })
+
   test('a port in use and a wrong setting are reported in one line each', async () => {
     await using server = await startDev()
     const { code, stderr } = await gatehouse(['dev', '--port', String(server.ready.port)])
