@@ -1,13 +1,13 @@
 import { serverActor } from '#src/directory/access.ts'
 import { regenerateSecret } from '#src/directory/clients/service.ts'
 import { print } from './print.ts'
-import { explained, type UserOptions, withInstance } from './user.ts'
+import { explained, withInstance } from './user.ts'
 
 /**
  * Replaces the secret of an application. A terminal shows the new secret in a sentence. A program gets only
  * the secret, so that a script can store it.
  */
-export const clientSecret = (client_id: string, options: UserOptions): Promise<void> =>
+export const clientSecret = (client_id: string, options: { config?: string }): Promise<void> =>
   withInstance(options, async context => {
     const secret = await explained(regenerateSecret(context, client_id, serverActor))
     print(

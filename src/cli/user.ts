@@ -10,7 +10,7 @@ import { openExisting } from './instance.ts'
 import { loadServerConfig } from './last-start.ts'
 import { print } from './print.ts'
 
-/** Options that the commands for one user or one client share. */
+/** Options that the commands for one user and `client create` share. */
 export interface UserOptions {
   config?: string
   /** Slug of the organization that the user or client belongs to. */
