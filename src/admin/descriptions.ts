@@ -86,7 +86,8 @@ export const refusals: Record<number, Refusal> = {
   },
   403: {
     name: 'Forbidden',
-    description: 'The caller or its token lacks a permission, or the caller may not make this change.',
+    description:
+      'The caller or its token lacks a permission, the caller may not make this change, or a page of another site calls.',
   },
   404: {
     name: 'NotFound',

@@ -18,9 +18,7 @@ import { type Change, referredBy, type Step } from './steps.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
-  /**
-   * Deletes stored entries that the file does not name. Sections that the file does not have stay unchanged.
-   */
+  /** Deletes stored entries that the file does not name (`prune`). */
   prune?: boolean
   /** Returns the changes without making them (`plan`). */
   dry_run?: boolean

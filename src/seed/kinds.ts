@@ -123,8 +123,8 @@ const users: SeedKind<'users', UserRow> = {
     const { id, organization: _, password: __, password_hash: ___, picture, invite, ...user } = value
     const created = { ...user, organization_id, password_hash: hashOf(value), ...(id && { id }) }
     return createUser(context, created, hostActor, async (tx, row) => {
-      // On the server that the hash comes from, a person may have entered another person's address. A login is
-      // recorded, so that the address alone does not link an account at a provider.
+      // On the server that the hash comes from, a person may have entered another person's address. A login
+      // is recorded, so that the address alone does not link an account at a provider.
       if (value.password_hash && !row.email_verified) await setLastLogin(tx, row.id, context.clock.now())
       if (picture) await setPicture(context, row.id, picture, hostActor)
       if (invite) await inviteUser(context, tx, row, invite, by)

@@ -23,7 +23,8 @@ const all = {
 }
 
 /**
- * Deletes stored entries that the file does not name. Sections that the file does not have stay unchanged.
+ * Deletes stored entries that the file does not name. Sections that the file does not have stay unchanged,
+ * except for the entries of a deleted organization, which are deleted with it.
  */
 export async function* prune({ context, tx }: SeedRun, { entries, present }: ReadSeed): AsyncGenerator<Step> {
   // The file can give an organization a new slug. Names in the file begin with the new slug.
