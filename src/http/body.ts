@@ -79,8 +79,9 @@ const mediaType = (request: Request): string =>
 const requireType = (request: Request, type: string): void => {
   if (mediaType(request) !== type)
     throw new AppError('unsupported_media_type', `The content type must be ${type}.`)
+  // Other values, such as `utf-8`, are ignored: clients send them by mistake, and the body is unchanged.
   // https://www.rfc-editor.org/rfc/rfc9110#section-15.5.16
-  if (!/^(identity)?$/i.test(request.headers.get('content-encoding') ?? ''))
+  if (/\b(gzip|compress|deflate|br|zstd|dcb|dcz)\b/i.test(request.headers.get('content-encoding') ?? ''))
     throw new AppError('unsupported_media_type', 'The body must not be compressed (Content-Encoding).', {
       headers: { 'accept-encoding': 'identity' },
     })

@@ -51,7 +51,7 @@ test.each([
   })
 })
 
-test('API-09 a compressed body is 415, also when it only claims to be compressed, and stores nothing', async () => {
+test('API-09 a body that is or claims to be compressed is 415 and stores nothing; other codings are ignored', async () => {
   const app = await startApp()
   const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
   const post = async (body: BodyInit, coding: string) => {
@@ -80,6 +80,11 @@ test('API-09 a compressed body is 415, also when it only claims to be compressed
     expect(answer.headers.get('accept-encoding')).toBe('identity')
   }
   expect(await app.events()).toEqual([])
-  expect((await post(role, 'Identity')).answer.status).toBe(201)
-  expect((await app.events()).map(({ type }) => type)).toEqual(['role.created'])
+  const ignored = ['', 'Identity', 'identity, identity', 'utf-8', 'UTF-8']
+  for (const [i, coding] of ignored.entries())
+    expect([coding, (await post(role.replace('editor', `editor-${i}`), coding)).answer.status]).toEqual([
+      coding,
+      201,
+    ])
+  expect((await app.events()).map(({ type }) => type)).toEqual(ignored.map(() => 'role.created'))
 })
