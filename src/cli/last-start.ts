@@ -5,6 +5,7 @@ import { VERSION_LINE } from '#src/lib/version.ts'
 import { isLocalHost } from '#src/operations/metrics.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
+import { reachDirectly } from './reach-directly.ts'
 
 /** The server that was started last on a data directory. */
 interface LastStart {
@@ -69,7 +70,8 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, or port
  * 0, `local_url` is the address of the last `serve` on the data directory. When they also name no URL, the
- * URL of that `serve` is used too. A command thus reaches the server without the server's environment.
+ * URL of that `serve` is used too. A command thus reaches the server without the server's environment, and
+ * not through the proxy of HTTP_PROXY.
  *
  * @throws ConfigError for invalid settings
  */
@@ -81,9 +83,11 @@ export const loadServerConfig = (options: {
   const config = { ...loaded.config, ...(options.dataDir !== undefined && { data_dir: options.dataDir }) }
   const { url, port } = loaded.sources
   const last = port === 'default' || config.port === 0 ? readLastStart(config.data_dir) : undefined
+  const local_url = last?.local_url ?? localUrl(config, config.port)
+  reachDirectly(URL.parse(local_url)?.hostname ?? '')
   return {
     ...loaded,
     config: { ...config, ...(last && url === 'default' && { url: last.url }) },
-    local_url: last?.local_url ?? localUrl(config, config.port),
+    local_url,
   }
 }

@@ -1,4 +1,5 @@
 import { directCall } from './direct-call.ts'
+import { reachDirectly } from './reach-directly.ts'
 
 /**
  * Milliseconds after which `run` restores the normal policy of the just-in-time compiler. During a start the
@@ -15,22 +16,12 @@ const shownByTerminal = (text: string): string =>
   text.replace(/[\p{Cc}--[\t\n]]/gv, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**
- * Keeps requests to this machine away from the proxy of HTTP_PROXY. The proxy would get their tokens and
- * could answer for a stopped server. `fetch` reads `NO_PROXY` only if `no_proxy` is empty.
- */
-const reachLoopbackDirectly = (): void => {
-  const given = process.env.no_proxy || process.env.NO_PROXY
-  // `*` is left as it is, because curl and Python take it for all hosts only when it stands alone.
-  if (given !== '*') process.env.no_proxy = [given, 'localhost,127.0.0.1,[::1]'].filter(Boolean).join()
-}
-
-/**
  * Runs a command. Returns one of the exit codes that `gatehouse help` lists. For `exec` it returns the exit
  * code of the command that `exec` has run.
  */
 export const run = async (args: string[]): Promise<number> => {
   setTimeout(() => Bun.unsafe.setJITPolicy(1), START).unref()
-  reachLoopbackDirectly()
+  reachDirectly('localhost,127.0.0.1,[::1]')
   const call = directCall(args) ?? (await import('./program.ts')).parsedCall(args)
   try {
     return (await call.run()) ?? Number(process.exitCode ?? 0)

@@ -87,6 +87,23 @@ test('a proxy of the environment gets no request to this machine', async () => {
   expect(asked).toEqual([])
 })
 
+test('a proxy of the environment gets no request to another address of this machine, and no metrics token', async () => {
+  const asked: string[] = []
+  using proxy = Bun.serve({ port: 0, fetch: ({ url }) => Response.json({ asked: asked.push(url) }) })
+  const env = {
+    HTTP_PROXY: proxy.url.href,
+    GATEHOUSE_URL: 'https://id.example.test',
+    GATEHOUSE_HOST: '127.0.0.2',
+    GATEHOUSE_TRUSTED_PROXIES: '127.0.0.0/8',
+    GATEHOUSE_METRICS_TOKEN: 'scrape-me-secret',
+  }
+  await using server = await serveExecutable(env)
+  const own = { ...env, GATEHOUSE_DATA_DIR: server.data_dir }
+  expect(await gatehouse(['healthcheck'], own)).toMatchObject({ code: 0 })
+  expect((await gatehouse(['doctor'], own)).stdout).toMatch(/^ok {4}loop /m)
+  expect(asked).toEqual([])
+})
+
 test('healthcheck asks for /readyz, whether or not the url ends with a slash', async () => {
   await using server = Bun.serve({ port: 0, fetch: () => new Response(null, { status: 503 }) })
   const origin = `http://localhost:${server.port}`
