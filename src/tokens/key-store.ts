@@ -94,6 +94,13 @@ export const reinstateKey = async (tx: Transaction, id: KeyId, active_at: number
   tx.changed('keys')
 }
 
+/** Makes a key sign from `active_at`. The times at which it is retired and expires stay. */
+export const advanceKey = async (tx: Transaction, id: KeyId, active_at: number): Promise<void> => {
+  const { signing_keys } = tx.tables
+  await tx.update(signing_keys).set({ active_at }).where(eq(signing_keys.id, id))
+  tx.changed('keys')
+}
+
 /** Deletes a key and returns it. Returns undefined when there is no such key. */
 export const removeKey = async (tx: Transaction, id: KeyId): Promise<KeyRow | undefined> => {
   const { signing_keys } = tx.tables

@@ -6,6 +6,7 @@ import { DEFAULT_ORGANIZATION, type KeyId, newId } from '#src/lib/ids.ts'
 import type { SigningAlg } from '#src/protocol/oidc/signing-algs.ts'
 import type { Transaction } from '#src/storage/store.ts'
 import {
+  advanceKey,
   insertKey,
   type KeyRow,
   listKeys,
@@ -161,18 +162,22 @@ export const revokeKey = async (context: Core, key_id: string): Promise<void> =>
 
 /**
  * Rotates keys that have signed for `oldest` ms or longer, and removes keys that are no longer kept to verify
- * an `id_token_hint`. A key that was published while the clock was ahead signs 15 minutes from now, because
- * otherwise no key would follow until its `active_at`. It is also possible that the clock is behind now.
- * Therefore no key is retired, and the key moves only if the key before it has begun to sign.
+ * an `id_token_hint`. The first key that was published while the clock was ahead signs 15 minutes from now,
+ * because otherwise no key would follow until its `active_at`. It is also possible that the clock is behind
+ * now. Therefore no key is retired, and the key moves only if the key before it has begun to sign.
  */
 export const rotateDueKeys = async (context: Core, oldest: number): Promise<void> => {
   const now = context.clock.now()
-  for (const { id, alg, active_at } of await latestKeys(context)) {
-    if (active_at <= now - oldest) await rotateKey(context, alg)
-    if (active_at > now + LEAD + CLOCK_SKEW)
+  const isAhead = ({ active_at }: KeyRow) => active_at > now + LEAD + CLOCK_SKEW
+  for (const latest of await latestKeys(context)) {
+    const { alg } = latest
+    if (latest.active_at <= now - oldest) await rotateKey(context, alg)
+    if (isAhead(latest))
       await context.store.write(async tx => {
-        const before = (await keysOf(tx, alg)).at(-2)
-        if (!before || before.active_at <= now) await reinstateKey(tx, id, now + LEAD)
+        const keys = await keysOf(tx, alg)
+        const next = keys.find(isAhead)
+        const before = keys.findLast(key => !isAhead(key))
+        if (next && (!before || before.active_at <= now)) await advanceKey(tx, next.id, now + LEAD)
       })
   }
   const end = now - KEPT_FOR_HINTS
