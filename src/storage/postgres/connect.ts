@@ -144,13 +144,21 @@ const reasons: Record<string, string> = {
  */
 const passing = /^(25006|40001|40P01|53[23]00|55000|55P03|57014)$/
 
+/**
+ * Matches code and message of refusals that last, although their codes also mean a lost connection: a dropped
+ * database, and two of the refusals for which PgBouncer uses 08P01.
+ */
+const lasting = /^(57P04 |08P01 (unsupported startup parameter|no such database))/
+
 /** Returns the error for the command line. Its message is one line and contains no user name or password. */
 export const refusal = (error: unknown, where: string): StorageError => {
   if (error instanceof StorageError) return error
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
   const known = codes.find(code => Object.hasOwn(reasons, code))
-  const reason = known ? reasons[known] : `${error instanceof Error ? error.message : error}`
-  const isPassing = isLost(error) || codes.some(code => passing.test(code))
+  const message = error instanceof Error ? error.message : `${error}`
+  const reason = known ? reasons[known] : message
+  const lasts = codes.some(code => lasting.test(`${code} ${message}`))
+  const isPassing = !lasts && (isLost(error) || codes.some(code => passing.test(code)))
   return new StorageError(`${where}: ${reason}.`, isPassing ? 75 : 78)
 }
 
