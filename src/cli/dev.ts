@@ -251,13 +251,17 @@ const overview = (started: Started, { dataDir }: DevOptions, ms: number, mcp_url
         ])),
     ...section('Users (password)', aligned(users)),
     ...section('Clients (secret)', aligned(clients)),
-    ...section('Try', [
-      curlLine(started),
-      // Without --data-dir, `gatehouse token` would prefer an instance in the current folder.
-      `gatehouse token --user ${seed.users[0]?.username ?? 'somebody'} --data-dir ${started.config.data_dir}`,
-    ]),
+    ...section('Try', [curlLine(started), tokenLine(started)]),
     '',
   ].join('\n')
+}
+
+/** Returns a command that prints a token of the first user. */
+const tokenLine = ({ seed: { users }, config }: Started): string => {
+  const { username, organization } = users[0] ?? { username: 'somebody', organization: 'default' }
+  const home = organization === 'default' ? '' : ` --organization ${organization}`
+  // Without --data-dir, `gatehouse token` would prefer an instance in the current folder.
+  return `gatehouse token --user ${username}${home} --data-dir ${config.data_dir}`
 }
 
 /**

@@ -80,6 +80,18 @@ describe('dev 1: gatehouse dev', () => {
     expect(Bun.stripANSI(server.output())).toContain(`Its data stays in ${data_dir}.`)
   })
 
+  test('on a terminal the command for a token names the organization of the first user', async () => {
+    const seed = await file('acme.json', {
+      organizations: [{ slug: 'acme', name: 'Acme' }],
+      users: [{ username: 'amy', email: 'amy@acme.example', organization: 'acme' }],
+    })
+    await using server = await startDev(['--seed', seed], { terminal: true })
+    const command = /gatehouse (token .*)/.exec(Bun.stripANSI(server.output()))?.[1]?.trim() ?? ''
+    expect(command).toStartWith('token --user amy --organization acme --data-dir ')
+    const { stdout } = await gatehouse(command.split(' '))
+    expect(claimsOf(stdout)).toMatchObject({ email: 'amy@acme.example', sid: expect.any(String) })
+  })
+
   test('a port in use and a wrong setting are reported in one line each', async () => {
     await using server = await startDev()
     const { code, stderr } = await gatehouse(['dev', '--port', String(server.ready.port)])
