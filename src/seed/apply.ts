@@ -8,13 +8,15 @@ import { foldIdentifier } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION, NO_ORGANIZATION, type OrganizationId } from '#src/lib/ids.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
-import { type SeedRun, seedKindOf } from './kinds.ts'
+import { seedKindOf } from './kinds.ts'
 import { prune } from './prune.ts'
 import { finishPurges } from './purges.ts'
 import { type Entry, entryName, type Mistake, type ReadSeed, SeedError, uniqueName } from './read.ts'
 import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
+import { isShort } from './size.ts'
 import { type Change, referredBy, type Step } from './steps.ts'
+import { type SeedRun, withTransaction } from './transaction.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
 export interface SeedOptions {
@@ -31,11 +33,6 @@ export interface SeedOptions {
   keep_metadata?: boolean
 }
 
-/**
- * Maximum number of entries of a file that is applied in one transaction. A longer transaction would delay
- * all other writes too much.
- */
-const SHORT = 25
 /**
  * Maximum changes in one small transaction. During the transaction, other writes have to wait (SQLite) or can
  * conflict with it (PostgreSQL).
@@ -63,20 +60,23 @@ export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions
 
 const applyPrepared = async (base: Core, prepared: Prepared, options: SeedOptions): Promise<Change[]> => {
   const { store } = base
-  const { entries } = prepared.seed
   if (!options.dry_run) await finishPurges(base, prepared.seed)
   const whole = (tx: Transaction) =>
     runSteps(base, tx, prepared, work => stepsOf(work, prepared.seed, options))
-  const isShort = seedSections.reduce((sum, section) => sum + entries[section].length, 0) <= SHORT
-  if (isShort && !options.prune && !options.dry_run) return finish(base, await store.write(whole))
+  const { dry_run, prune } = options
+  if (!prune && !dry_run && (await store.read(q => isShort(q, prepared.seed))))
+    return finish(base, await store.write(whole))
   const rehearsed = await store.rehearse(whole, usersOf(prepared.seed, options.prune))
   if (options.dry_run) return changesOf(rehearsed)
   const changes: Change[] = []
   const batch = BATCH[store.engine]
-  for (let at = 0; at < rehearsed.steps.length; at += batch) {
-    const steps = rehearsed.steps.slice(at, at + batch).map(({ step }) => step)
+  let waiting = rehearsed.steps.map(({ step }) => step)
+  while (waiting.length > 0) {
+    const steps = waiting.slice(0, batch)
     await store.drained()
     const done = await store.write(tx => runSteps(base, tx, prepared, () => steps, changes.length))
+    waiting.splice(0, done.ran)
+    if (done.parts.length > 0) waiting = [...done.parts, ...waiting]
     changes.push(...(await finish(base, done)))
   }
   return changes
@@ -96,6 +96,10 @@ interface AppliedStep {
 /** The changes of a transaction, and the work that needs many writes and must follow the commit. */
 interface Done {
   steps: AppliedStep[]
+  /** Number of steps that were run. A step with further parts is the last one. */
+  ran: number
+  /** Further parts of the last step, which the next transactions make before other steps. */
+  parts: Step[]
   rest: ((context: Core) => Promise<unknown>)[]
 }
 
@@ -169,32 +173,21 @@ const isKnown = async <S extends 'users' | 'identity_providers'>(
   return (await kind.find(q, value, home?.id ?? NO_ORGANIZATION)) !== undefined
 }
 
-/** Returns a context whose store is the open transaction, so that services write in this transaction. */
-const withTransaction = (base: Core, tx: Transaction): Core => ({
-  ...base,
-  store: {
-    ...base.store,
-    read: body => body(tx),
-    write: body => body(tx),
-    // Other writes wait for the end of the transaction, so a pause would only make them wait longer.
-    drained: async () => {},
-    onChange: () => {},
-    caches: new Map(),
-  },
-})
-
 /**
  * Runs all steps, and then throws one error for all mistakes. `applied` counts the changes of earlier
- * transactions.
+ * transactions. It is undefined when one transaction has all changes.
  */
 const runSteps = async (
   base: Core,
   tx: Transaction,
   { seed, hashes, names, mistakes }: Prepared,
   stepsFor: (work: SeedRun) => Iterable<Step> | AsyncIterable<Step>,
-  applied = 0,
+  applied?: number,
 ): Promise<Done> => {
   const rest: Done['rest'] = []
+  const parts: Step[] = []
+  let path = ''
+  let ran = 0
   const work: SeedRun = {
     context: {
       ...withTransaction(base, tx),
@@ -203,19 +196,24 @@ const runSteps = async (
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
+    ...(applied !== undefined && { later: run => void parts.push({ path, run }) }),
   }
   const steps: AppliedStep[] = []
   const wrong = [...mistakes]
-  for await (const step of stepsFor(work))
+  for await (const step of stepsFor(work)) {
+    path = step.path
+    ran++
     try {
       const change = await tx.nested(() => step.run(work))
       if (change) steps.push({ step, change })
     } catch (error) {
       if (!(error instanceof AppError) || error.status >= 500) throw error
-      wrong.push(...mistakesOf(step.path, error))
+      wrong.push(...mistakesOf(path, error))
     }
-  if (wrong.length > 0) throw new SeedError(seed.source, wrong, applied)
-  return { steps, rest }
+    if (parts.length > 0) break
+  }
+  if (wrong.length > 0) throw new SeedError(seed.source, wrong, applied ?? 0)
+  return { steps, ran, parts, rest }
 }
 
 /**

@@ -8,13 +8,7 @@ import { type CreateClient, clientAnswer, type UpdateClient } from '#src/directo
 import { createClient, deleteClient, replaceSecret, updateClient } from '#src/directory/clients/service.ts'
 import { type Client, readClient } from '#src/directory/clients/store.ts'
 import { groupAnswer } from '#src/directory/groups/schema.ts'
-import {
-  createGroup,
-  deleteGroup,
-  deleteMember,
-  putMember,
-  updateGroup,
-} from '#src/directory/groups/service.ts'
+import { createGroup, deleteGroup, updateGroup } from '#src/directory/groups/service.ts'
 import { findGroup, type GroupWithRoles } from '#src/directory/groups/store.ts'
 import type {
   CreateIdentityProvider,
@@ -44,33 +38,19 @@ import { setPicture } from '#src/directory/users/picture.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
 import { createUser, deleteUser, updateUser } from '#src/directory/users/service.ts'
 import { findUser, roleNames, setLastLogin, type UserRow } from '#src/directory/users/store.ts'
-import { invalid, throwProblems } from '#src/lib/app-error.ts'
+import { invalid } from '#src/lib/app-error.ts'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
-import type { Queries, Transaction } from '#src/storage/store.ts'
+import type { Queries } from '#src/storage/store.ts'
 import { webhookAnswer } from '#src/webhooks/schema.ts'
 import { createWebhook, deleteWebhook, rotateWebhookSecret, updateWebhook } from '#src/webhooks/service.ts'
 import { openWebhookSecret, secretOfText, secretText } from '#src/webhooks/signature.ts'
 import { findWebhook, findWebhookNamed, type Webhook } from '#src/webhooks/store.ts'
+import { setMembers } from './members.ts'
 import type { SeedOf, SeedSection } from './schema.ts'
 import { findGroupNamed, findRoleNamed, findUserNamed, membersOf } from './store.ts'
-
-/**
- * State of one run: a context whose store is the open transaction, and the results of the work that was done
- * before the transaction.
- */
-export interface SeedRun {
-  context: Core
-  tx: Transaction
-  /** Returns the hash of a new user's password. Returns null for a user without a password. */
-  hashOf(user: SeedOf<'users'>): string | null
-  /**
-   * True when the file has a user of this name. A mistake of this user is reported at the user's entry, and
-   * not again at the groups that name the user.
-   */
-  isNamed(organization: string, username: string): boolean
-}
+import type { SeedRun } from './transaction.ts'
 
 type Fields = Record<string, unknown>
 
@@ -159,25 +139,6 @@ const groups: SeedKind<'groups', GroupWithRoles> = {
     if (members) await setMembers(work, row, value)
   },
   remove: (context, { id }) => deleteGroup(context, id, by),
-}
-
-const setMembers = async (work: SeedRun, group: GroupWithRoles, value: SeedOf<'groups'>): Promise<void> => {
-  const { context, tx } = work
-  const wanted = await Promise.all(
-    value.members.map(async name => ({ name, user: await findUserNamed(tx, group.organization_id, name) })),
-  )
-  const missing = wanted.filter(({ name, user }) => !user && !work.isNamed(value.organization, name))
-  throwProblems(
-    missing.map(({ name }) => ({
-      field: 'members',
-      code: 'unknown_user',
-      message: `The organization has no user ${name}.`,
-    })),
-  )
-  const ids = new Set(wanted.flatMap(({ user }) => user?.id ?? []))
-  const present = new Set((await membersOf(tx, group.id)).map(({ id }) => id))
-  for (const id of ids.difference(present)) await putMember(context, group.id, id, by)
-  for (const id of present.difference(ids)) await deleteMember(context, group.id, id, by)
 }
 
 const secretHashOf = ({ client_secret, client_secret_hash }: SeedOf<'clients'>): SecretHash | undefined =>

@@ -1,10 +1,11 @@
 import type { Core } from '#src/context.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
-import { type SeedRun, seedKindOf } from './kinds.ts'
+import { seedKindOf } from './kinds.ts'
 import { type Entry, entryName, type ReadSeed, uniqueName } from './read.ts'
 import { type SeedSection, seedSections } from './schema.ts'
 import type { Change, Step } from './steps.ts'
 import * as stored from './store.ts'
+import type { SeedRun } from './transaction.ts'
 
 /** True for a row that `prune` must keep. Built-in roles need no check, because `allRoles` omits them. */
 const isKept = (base: Core, section: SeedSection, row: { id?: string; client_id?: string }): boolean =>

@@ -1,5 +1,5 @@
-import type { SeedRun } from './kinds.ts'
 import type { SeedOf, SeedSection } from './schema.ts'
+import type { SeedRun } from './transaction.ts'
 
 /** A change that `apply` makes and `plan` lists. */
 export interface Change {

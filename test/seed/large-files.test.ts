@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
+import type { Core } from '#src/context.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
 import type { RehearsedUsers, Transaction } from '#src/storage/store.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { hearStatements } from '#test/support/statements.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 
@@ -25,6 +26,14 @@ describe('a file with more changes than one transaction holds', () => {
       },
     }
     return { app, context: { ...app.context, store }, writes: () => writes }
+  }
+
+  /** Makes 300 users. Returns their names, and a function that makes a file with a group of members. */
+  const withMany = async (context: Core) => {
+    const all = Array.from({ length: 300 }, (_, i) => `member${i}`)
+    const seed = { users: all.map(username => ({ username, email: `${username}@example.com` })) }
+    await applySeed(context, readSeed(seed))
+    return { all, staff: (members: string[]) => readSeed({ groups: [{ name: 'Staff', members }] }) }
   }
 
   test('is applied in several, with other writes between, and in none when it changes nothing', async () => {
@@ -98,6 +107,54 @@ describe('a file with more changes than one transaction holds', () => {
     expect(await applySeed(context, renamed)).toEqual(plan)
   })
 
+  test('is applied in several when one group has many members', async () => {
+    const { app, context, writes } = await watched()
+    const { all, staff } = await withMany(context)
+    const count = async () => (await app.admin('GET', '/groups')).body.data[0]?.member_count
+    await expect(applySeed(context, staff([...all, 'ghost']))).rejects.toThrow(
+      'seed has a mistake; nothing was applied.\n  seed: groups[0].members: The organization has no user ghost.',
+    )
+    expect(await count()).toBeUndefined()
+    await app.events()
+    // The first part is made with the group, the other 29 in transactions of five or ten parts.
+    const parts = 1 + (isPostgres ? 3 : 6)
+    const before = writes()
+    expect(await applySeed(context, staff(all))).toMatchObject([{ action: 'create', name: 'default/Staff' }])
+    expect(writes() - before).toBe(parts)
+    expect(await count()).toBe(300)
+    const joined = (await app.events()).map(({ type, metadata }) => [type, 'member_added' in metadata])
+    expect(joined).toEqual([['group.created', false], ...Array(300).fill(['group.updated', true])])
+    expect(await applySeed(context, staff([]))).toMatchObject([{ action: 'update', fields: ['members'] }])
+    expect(writes() - before).toBe(2 * parts)
+    expect(await count()).toBe(0)
+    const left = (await app.events()).map(({ type, metadata }) => [type, 'member_removed' in metadata])
+    expect(left).toEqual(Array(300).fill(['group.updated', true]))
+  })
+
+  test('has the rest of its members, and the groups after it, after a run that was interrupted', async () => {
+    let failing = Infinity
+    const { app, context, writes } = await watched(write => {
+      if (write >= failing) throw new Error('The disk is full.')
+    })
+    const { all } = await withMany(context)
+    const seed = readSeed({ groups: [{ name: 'Staff', members: all }, { name: 'Trainees' }] })
+    failing = writes() + 3
+    await expect(applySeed(context, seed)).rejects.toThrow('The disk is full.')
+    const groups = async () =>
+      (await app.admin('GET', '/groups')).body.data.map((each: Json) => [each.name, each.member_count]).sort()
+    expect(await groups()).toEqual([['Staff', isPostgres ? 110 : 60]])
+    failing = Infinity
+    expect((await applySeed(context, seed)).map(({ action, name }) => [action, name])).toEqual([
+      ['update', 'default/Staff'],
+      ['create', 'default/Trainees'],
+    ])
+    expect(await groups()).toEqual([
+      ['Staff', 300],
+      ['Trainees', 0],
+    ])
+    expect(await applySeed(context, seed)).toEqual([])
+  })
+
   test('is refused completely for a mistake at its end, which the rehearsal finds', async () => {
     const { app, context, writes } = await watched()
     await app.events()
@@ -139,7 +196,7 @@ describe('a file with more changes than one transaction holds', () => {
   })
 
   test('reports how much was applied when other writes conflicted', async () => {
-    const name = { first_name: 'Other', last_name: 'User' }
+    const name = { first_name: 'Trainees', last_name: 'User' }
     const other = { ...name, username: 'other', email: 'user40@example.com', password: 'Correct-horse-7' }
     const { app, context } = await watched(write => write === 2 && app.admin('POST', '/users', other))
     const kept = 'its first 40 changes were applied, but not the others'
