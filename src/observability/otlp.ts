@@ -91,6 +91,11 @@ type Outcome = { refused: number; reason: string | undefined } | { pause: number
 
 const KEPT = 'the collector does not accept spans; keeping a limited number'
 const LOST = 'the collector refuses spans; they are lost'
+/**
+ * Number of accepted batches, about a minute's, after which a collector that has refused spans is said to
+ * accept them again. A collector with a rate limit would otherwise cause two log lines every few seconds.
+ */
+const CALM = 60
 
 /** Returns the number of spans that the collector refuses in an answer with status 200. */
 const rejectedIn = (text: string): number => {
@@ -173,6 +178,7 @@ export const openExporter = (
   let failures = 0
   let resume = 0
   let trouble: string | undefined
+  let accepted = 0
 
   /** Logs the beginning of a trouble and the end of all troubles. */
   const report = (current: string | undefined, reason: string | undefined): void => {
@@ -192,7 +198,9 @@ export const openExporter = (
         return
       }
       failures = 0
-      report(outcome.reason && LOST, outcome.reason)
+      accepted = outcome.reason ? 0 : accepted + 1
+      if (outcome.reason) report(LOST, outcome.reason)
+      else if (trouble !== LOST || accepted >= CALM) report(undefined, undefined)
       queue.splice(0, batch.length)
       for (let i = 0; i < batch.length; i++) metrics.count(SPANS, i < outcome.refused ? 'refused' : 'sent')
     }

@@ -277,21 +277,16 @@ test('the reason of a failed export is one word: timeout or unreachable', async 
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
 })
 
-test('a collector that refuses spans is logged once, until it accepts a whole batch', async () => {
+test('a collector that refuses spans is logged once, until it accepts 60 batches in a row', async () => {
   await using collector = startCollector()
   const exporter = exporterTo(collector.url)
   const before = outcomes()
   const more = (name: string) => (outcomes()[name] ?? 0) - (before[name] ?? 0)
   const refuse = (status: number) => () => new Response(null, { status })
   const partly = () => Response.json({ partialSuccess: { rejectedSpans: '1' } })
-  for (const answer of [
-    refuse(404),
-    refuse(401),
-    refuse(503),
-    refuse(401),
-    partly,
-    () => new Response('ok'),
-  ]) {
+  const accept = () => new Response('ok')
+  const all = [404, 401, 503, 401].map(refuse)
+  for (const answer of [...all, partly, ...Array(59).fill(accept), partly, ...Array(60).fill(accept)]) {
     collector.answerNext(answer)
     for (const span of some(2)) exporter.add(span)
     await exporter.close()
@@ -302,7 +297,7 @@ test('a collector that refuses spans is logged once, until it accepts a whole ba
     ['the collector refuses spans; they are lost', 'status 401'],
     ['the collector accepts spans again', undefined],
   ])
-  expect([more('refused'), more('sent'), more('dropped')]).toEqual([9, 3, 0])
+  expect([more('refused'), more('sent'), more('dropped')]).toEqual([10, 2 + 2 * 119, 0])
   expect(collector.spans).toEqual([])
 })
 
