@@ -8,7 +8,7 @@ import { newHexId, parseTraceParent, sampler } from './trace-context.ts'
 type Handler = (request: Request, server?: Pick<Server<unknown>, 'requestIP'>) => Response | Promise<Response>
 type Started = Omit<Span, 'ended' | 'failed'> & {
   /**
-   * The time when `performance.now()` was 0, in milliseconds since the epoch, by the clock at the start of
+   * The time when `performance.now()` was 0, in milliseconds since the epoch, as it was known at the start of
    * the request. All spans of a request have the same value, so a change of the clock changes no duration.
    */
   origin: number
@@ -126,6 +126,7 @@ const traceRequests = (
 ): Handler => {
   const isSampled = sampler(config)
   const { hostname, protocol } = new URL(config.url)
+  let origin = performance.timeOrigin
   const finish = (span: Started, path: string, response: Response): Response => {
     // The route is known only after the answer, because the first request to a section loads its routes.
     const route = routeOf(path)
@@ -145,7 +146,9 @@ const traceRequests = (
     if (!isSampled(trace_id, parent)) return handler(request, server)
     const method = methodOf(request.method)
     const path = URL.parse(request.url)?.pathname ?? ''
-    const origin = clock.now() - performance.now()
+    // The clock is rounded down, so it is less than 1 ms behind the exact time unless it was set.
+    const difference = clock.now() - performance.now() - origin
+    if (difference > 0 || difference <= -1) origin += difference
     const span: Started = {
       trace_id,
       span_id: newHexId(8),

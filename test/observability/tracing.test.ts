@@ -2,7 +2,7 @@
  * Tests the traces that the executable sends to a collector. The tests of a clock that is set and of a faulty
  * collector use only the tracer and the exporter.
  */
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { loadConfig } from '#src/config.ts'
 import { HOUR } from '#src/lib/duration.ts'
 import { openLogger } from '#src/lib/log.ts'
@@ -196,6 +196,29 @@ test('spans have the time of the clock after it was set, and keep their order an
     expect(times.toSorted((a, b) => Number(a - b))).toEqual(times)
     expect(ended - started).toBeLessThan(BigInt(HOUR) * 1_000_000n)
   }
+})
+
+test('a span begins when its request arrives, not at the last whole millisecond of the clock', async () => {
+  await using collector = startCollector()
+  const app = await startApp({ otel_exporter_otlp_endpoint: collector.url })
+  const elapsed = spyOn(performance, 'now')
+  const now = () => Math.floor(performance.timeOrigin + performance.now())
+  const tracing = openTracing({ ...app.context, clock: { now } })
+  const handle = tracing.requests(
+    () => new Response(),
+    () => '/',
+  )
+  const arrivals = [0.25, 0.75, 1.5, 2.875].map(ms => performance.now() + ms)
+  for (const arrival of arrivals) {
+    elapsed.mockReturnValue(arrival)
+    await handle(new Request(app.context.config.url))
+  }
+  elapsed.mockRestore()
+  await tracing.close()
+  const late = collector.spans.map(
+    ({ started }, i) => Number(started) / 1e6 - performance.timeOrigin - (arrivals[i] ?? 0),
+  )
+  expect(late.map(ms => Math.abs(ms) < 0.01)).toEqual(arrivals.map(() => true))
 })
 
 const some = (count: number, name = 'a'): Span[] =>
