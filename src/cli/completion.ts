@@ -67,7 +67,9 @@ const fish = (nodes: Node[]): string =>
       const names = subcommands(command).map(child => child.name())
       const within = seen.join('; and ') || 'true'
       const next = [...seen, `not __fish_seen_subcommand_from ${names.join(' ')}`].join('; and ')
+      const choices = valuesOf(command).join(' ')
       return [
+        ...(choices ? [`complete -c gatehouse -f -n '${within}' -a '${choices}'`] : []),
         ...subcommands(command).map(
           child =>
             `complete -c gatehouse -f -n '${next}' -a ${child.name()} -d ${quoted(child.description())}`,
@@ -91,6 +93,6 @@ const fish = (nodes: Node[]): string =>
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
-/** Prints a script that completes commands, options and their values. */
+/** Prints a script that completes commands, options, and the fixed values of arguments and options. */
 export const completion = (shell: 'bash' | 'zsh' | 'fish', program: Command): void =>
   print({ bash, zsh, fish }[shell](tree(program)))

@@ -59,6 +59,22 @@ const reads = (shell: string, first = '') =>
 reads('zsh', 'autoload -Uz compinit; compinit -u -D; ')
 reads('fish')
 
+testWith('fish', '/usr/bin/fish')('fish completes the values of an argument and of an option', async () => {
+  const script = await scriptFor('fish')
+  for (const [line, values] of [
+    ['gatehouse completion ', ['bash', 'fish', 'zsh']],
+    ['gatehouse sbom --format ', ['cyclonedx', 'spdx']],
+  ] as const) {
+    const found = await Bun.$`fish -c ${`${script}\ncomplete -C '${line}'`}`.text()
+    // A description may follow a value after a tab.
+    const words = found
+      .trim()
+      .split('\n')
+      .map(row => row.split('\t', 1)[0])
+    expect(words.sort()).toEqual([...values])
+  }
+})
+
 test('the scripts for zsh and fish contain each command and option', async () => {
   for (const shell of ['zsh', 'fish']) {
     const script = await scriptFor(shell)
