@@ -187,6 +187,8 @@ const inProgress = () => conflict('A backup is being made.')
 /**
  * Runs `begin` and then makes a backup, both under the lock of backups. Resolves as soon as the backup has
  * begun.
+ *
+ * @throws AppError 409 when another backup is being made, or no backup can begin
  */
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
   const { config, store, log, backups } = context
