@@ -47,7 +47,8 @@ const BATCH = 100
 const KNOWN = 10 * BATCH
 /**
  * Each read from another server starts this many milliseconds before the newest event read so far, because an
- * event may become visible after newer ones.
+ * event may become visible after newer ones. Events of a copy whose clock is further behind are
+ * missed: after a longer time each read of a busy server would have thousands of events.
  */
 const LATE = 10 * SECOND
 /**
