@@ -3,9 +3,11 @@ import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { hostActor } from '#src/audit/record.ts'
 import { setPicture } from '#src/directory/users/picture.ts'
+import { newId } from '#src/lib/ids.ts'
 import type { Picture } from '#src/pages/picture.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { parseSeed } from '#src/seed/read.ts'
+import { START } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, serveConsole } from '#test/support/console.ts'
@@ -182,6 +184,18 @@ testInChromium(
     await page.getByText('Through Staff').waitFor()
     await page.getByRole('link', { name: /Staff.*Gives helper/s }).waitFor()
     await page.getByText('None with a consent or an open session').waitFor()
+    await served.app.context.store.write(tx =>
+      tx.insert(tx.tables.consents).values({
+        user_id: id,
+        client_id: 'shop',
+        organization_id: 'org_default',
+        scopes: ['openid', `${newId('api', START)}/orders.read`, 'api_v1/read'],
+        created_at: START,
+        updated_at: START,
+      }),
+    )
+    await page.reload()
+    await page.getByText('openid, orders.read, api_v1/read').waitFor()
 
     await open('Roles')
     await page.getByRole('combobox', { name: 'With the permission' }).selectOption('groups:read')

@@ -24,7 +24,7 @@ testInChromium(
     expect(scripts.length).toBeGreaterThan(before)
     expect(await page.locator('article').getAttribute('lang')).toBe('en')
     await page.locator('article pre').first().waitFor()
-    await page.locator('article').getByRole('link', { name: 'Webhooks', exact: true }).click()
+    await page.locator('article').getByRole('link', { name: 'Webhooks', exact: true }).first().click()
     await heading('Webhooks')
 
     await page.goto(`${served.url}/console/guide/settings#mail`)

@@ -85,8 +85,11 @@ interface Application {
   last_active_at: string | null
 }
 
-/** Removes an API's id, which the admin API puts before the names of the API's scopes. */
-const scopeName = (scope: string): string => scope.replace(/^api_[^/]+\//, '')
+/**
+ * Removes an API's id, which the admin API puts before the names of the API's scopes. A scope of a client may
+ * begin with `api_` too, so the whole id is matched.
+ */
+const scopeName = (scope: string): string => scope.replace(/^api_[\da-f-]{36}\//i, '')
 
 /**
  * True for an application whose screen the caller may open. The console and dynamic applications have no
