@@ -1,6 +1,6 @@
 import { serverActor as by } from '#src/directory/access.ts'
 import { deleteMember, putMember } from '#src/directory/groups/service.ts'
-import type { GroupWithRoles } from '#src/directory/groups/store.ts'
+import { type GroupWithRoles, isMember } from '#src/directory/groups/store.ts'
 import { throwProblems } from '#src/lib/app-error.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
 import type { UserId } from '#src/lib/ids.ts'
@@ -60,6 +60,12 @@ const join = async (
   for (const { user } of wanted) if (user) await putMember(context, id, user.id, by)
 }
 
-const leave = async ({ context }: SeedRun, { id }: GroupWithRoles, members: UserId[]): Promise<undefined> => {
-  for (const member of members) await deleteMember(context, id, member, by)
+/** Removes members. A concurrent change may have removed some of them since the first part. */
+const leave = async (
+  { context, tx }: SeedRun,
+  { id }: GroupWithRoles,
+  members: UserId[],
+): Promise<undefined> => {
+  for (const member of members)
+    if (await isMember(tx, id, member)) await deleteMember(context, id, member, by)
 }

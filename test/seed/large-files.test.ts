@@ -131,6 +131,32 @@ describe('a file with more changes than one transaction holds', () => {
     expect(left).toEqual(Array(300).fill(['group.updated', true]))
   })
 
+  test('removes members of whom others delete or remove some meanwhile', async () => {
+    let second = 0
+    let interrupt = async () => {}
+    const { app, context, writes } = await watched(write => write === second && interrupt())
+    const { all, staff } = await withMany(context)
+    await applySeed(context, staff(all))
+    const [group] = (await app.admin('GET', '/groups')).body.data
+    const find = async (name: string) => (await app.admin('GET', `/users?search=${name}@`)).body.data[0]
+    const [deleted, removed] = [await find('member98'), await find('member99')]
+    interrupt = async () => {
+      await app.admin('DELETE', `/users/${deleted.id}`)
+      await app.admin('DELETE', `/groups/${group.id}/members/${removed.id}`)
+      await app.events()
+    }
+    second = writes() + 2
+    expect(await applySeed(context, staff(['member0']))).toEqual([
+      { action: 'update', section: 'groups', name: 'default/Staff', fields: ['members'] },
+    ])
+    const { data } = (await app.admin('GET', `/groups/${group.id}/members`)).body
+    expect(data).toMatchObject([{ username: 'member0' }])
+    const gone = (await app.events()).map(({ metadata }) => metadata.member_removed)
+    expect(gone).toHaveLength(287)
+    expect(gone).not.toContain(deleted.id)
+    expect(gone).not.toContain(removed.id)
+  })
+
   test('has the rest of its members, and the groups after it, after a run that was interrupted', async () => {
     let failing = Infinity
     const { app, context, writes } = await watched(write => {

@@ -129,6 +129,16 @@ export const removeMember = async (tx: Transaction, group_id: GroupId, user_id: 
   return removed.length > 0
 }
 
+/** True when the user is a member of the group. */
+export const isMember = async (q: Queries, group_id: GroupId, user_id: UserId): Promise<boolean> => {
+  const { group_members: t } = q.tables
+  const rows = await q
+    .select({ user_id: t.user_id })
+    .from(t)
+    .where(and(eq(t.group_id, group_id), eq(t.user_id, user_id)))
+  return rows.length > 0
+}
+
 /**
  * Returns a page of the members of a group, in the order of their ids. The order of generated ids is the
  * order of creation. The keyset of a page is the id of its last member.
