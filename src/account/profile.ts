@@ -7,7 +7,7 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { AppError, retryLater } from '#src/lib/app-error.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
+import { isSameEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { type AccountProfilePage, pageUserOf } from '#src/pages/data.ts'
@@ -109,7 +109,7 @@ export const postProfile =
       return profilePage(context, call, viewer, { ...refused, errors })
     const { email, ...given } = values
     const names = { ...given, own_attributes: own.changes }
-    const isSame = canonicalEmail(email) === canonicalEmail(user.email)
+    const isSame = isSameEmail(email, user.email)
     const change = { ...names, ...(isSame ? { email } : { pending_email: email }) }
     const notice = isSame ? 'saved' : 'verification_sent'
     const by = { actor: { id: user.id, email: user.email }, client_info: call }

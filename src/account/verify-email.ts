@@ -9,6 +9,7 @@ import { findUser, type UserRow } from '#src/directory/users/store.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, setCookie, withCookies } from '#src/http/cookies.ts'
+import { isSameEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { type LinkPage, openLink, openLinkForm } from '#src/links/link-pages.ts'
 import type { VerifyEmailPage } from '#src/pages/data.ts'
@@ -28,7 +29,9 @@ interface LinkUser {
 
 /** True when the user is enabled, and the link is for the current or the pending address of the user. */
 const isAbout = (user: UserRow, { email }: Link): boolean =>
-  user.enabled && email !== null && (user.email === email || user.pending_email === email)
+  user.enabled &&
+  email !== null &&
+  (isSameEmail(user.email, email) || isSameEmail(user.pending_email ?? '', email))
 
 /**
  * Returns the user of the link.
@@ -40,7 +43,7 @@ const linkUserOf = async ({ store }: Context, link: Link): Promise<LinkUser> => 
   const user = user_id && (await store.read(q => findUser(q, organization_id, user_id)))
   const organization = await findOrganization(store, organization_id)
   if (!user || !organization || !isAbout(user, link)) throw new PageError('link', 410)
-  return { user, organization, is_pending: user.email !== link.email }
+  return { user, organization, is_pending: !isSameEmail(user.email, link.email ?? '') }
 }
 
 const verifyEmailPage = (

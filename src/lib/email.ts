@@ -49,6 +49,10 @@ export const canonicalEmail = (text: string): string | undefined => {
   return domain && email.length <= 254 ? email : undefined
 }
 
+/** True when the texts are the same e-mail address, which can be spelled in several ways. */
+export const isSameEmail = (one: string, other: string): boolean =>
+  (canonicalEmail(one) ?? one) === (canonicalEmail(other) ?? other)
+
 /** Returns a user name or e-mail address that a person typed, in the form in which users are looked up. */
 export const foldIdentifier = (text: string): string => canonicalEmail(text.trim()) ?? fold(text.trim())
 

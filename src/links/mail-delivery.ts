@@ -9,6 +9,7 @@ import { findOrganization, type Organization, readOrganization } from '#src/dire
 import { mayRegister } from '#src/directory/registrations/service.ts'
 import { findUser, findUserForLogin, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { DAY } from '#src/lib/duration.ts'
+import { isSameEmail } from '#src/lib/email.ts'
 import { newId } from '#src/lib/ids.ts'
 import { hashSecret, newSecret } from '#src/lib/secrets.ts'
 import { mailQueue } from '#src/mail/outbox.ts'
@@ -48,8 +49,8 @@ const recipientOf = async (q: Queries, mail: MailRow): Promise<UserRow | undefin
  */
 const isToVerify = async (q: Queries, user: UserRow, email?: string): Promise<boolean> => {
   if (!email) return false
-  if (user.email === email) return !user.email_verified
-  return user.pending_email === email && !(await takenName(q, { ...user, email }))
+  if (isSameEmail(user.email, email)) return !user.email_verified
+  return isSameEmail(user.pending_email ?? '', email) && !(await takenName(q, { ...user, email }))
 }
 
 const urlOf = async (
@@ -254,10 +255,11 @@ const deliver = async (context: Context, mail: MailRow): Promise<void> => {
       ...data,
       ...factorIn(t, data),
     },
-    is_change: kind === 'verify_email' && user.email !== data.email,
+    is_change: kind === 'verify_email' && !isSameEmail(user.email, to),
     // Only the current address gets the details, because a former address may have been mistyped and may
     // belong to a stranger.
-    ...(isNotice(kind) && to === user.email && { details: await originDetails(context, locale, data) }),
+    ...(isNotice(kind) &&
+      isSameEmail(to, user.email) && { details: await originDetails(context, locale, data) }),
     url: url ?? buttonUrl(context, kind, organization),
   })
   await context.mail.send({ to, ...message })

@@ -122,6 +122,23 @@ describe('verification', () => {
     expect(await verified(user)).toBe(false)
   })
 
+  test('link and queued mail survive a change of the letter case only', async () => {
+    const { user, browser, page } = await start()
+    await browser.submit(page, {}, '/account/profile/verify')
+    await post()
+    const url = linkIn('/account/verify-email')
+    await browser.submit(page, {}, '/account/profile/verify')
+    const email = user.email.toUpperCase()
+    await app.admin('PUT', `/users/${user.id}`, { email })
+    await app.events()
+    expect(await post()).toEqual([[user.email, 'Confirm your email address for Gatehouse']])
+    expect((await browser.submit(await browser.get(url))).html).toContain('Email address confirmed')
+    expect((await app.admin('GET', `/users/${user.id}`)).body).toMatchObject({ email, email_verified: true })
+    expect((await app.events()).map(({ type, actor_id, metadata }) => [type, actor_id, metadata])).toEqual([
+      ['user.updated', user.id, { fields: ['email_verified'] }],
+    ])
+  })
+
   test('is sent at most three times an hour', async () => {
     const { browser, page } = await start()
     for (let i = 0; i < 5; i++)

@@ -7,7 +7,7 @@ import { listFactors } from '#src/directory/users/factors/store.ts'
 import { findUser, rolesNamed, takenName, type UserRow } from '#src/directory/users/store.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
 import { CLOCK_SKEW } from '#src/lib/duration.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
+import { isSameEmail } from '#src/lib/email.ts'
 import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { expand, type Permission } from '#src/lib/permission.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -135,8 +135,7 @@ const obstacleOfUser = async (
   user: UserRow | undefined,
 ): Promise<string | undefined> => {
   if (!user?.enabled) return 'its user is disabled'
-  if (canonicalEmail(user.email) !== canonicalEmail(email ?? ''))
-    return 'its user has another e-mail address by now'
+  if (!isSameEmail(user.email, email ?? '')) return 'its user has another e-mail address by now'
   const { id, password_hash, last_login } = user
   const isInUse = password_hash !== null || last_login !== null || (await listFactors(q, id)).length > 0
   return isInUse ? 'its user can sign in already' : undefined

@@ -7,7 +7,7 @@ import { searchableNames } from '#src/directory/organizations/user-attributes.ts
 import { within } from '#src/http/tenant.ts'
 import { notFound } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { canonicalEmail } from '#src/lib/email.ts'
+import { isSameEmail } from '#src/lib/email.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { judgeAttributes, withOwnAttributes } from './attributes.ts'
 import { domainProblems, organizationById, rolesToGive } from './rules.ts'
@@ -69,7 +69,7 @@ export type UserChange = UpdateUser & {
  * or the `xn--` form of the domain.
  */
 const isMoved = (user: UserRow, { email }: UserChange): boolean =>
-  email !== undefined && canonicalEmail(email) !== canonicalEmail(user.email)
+  email !== undefined && !isSameEmail(email, user.email)
 
 /** Returns the user with the changed fields. */
 export const changedUser = (user: UserRow, change: UserChange, updated_at: number): UserRow => {
