@@ -1,5 +1,6 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { readOrganization } from '#src/directory/organizations/store.ts'
 import { findUser } from '#src/directory/users/store.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
 import type { OrganizationId, UserId } from '#src/lib/ids.ts'
@@ -28,9 +29,10 @@ export const failLogin = async (
   { organization_id, user_id, username_attempted, failure_reason, client_info, more }: FailedLogin,
 ): Promise<void> => {
   const [attempt_count] = await countFailure(context, tx, keys)
-  // The user was deleted after the attempt began. The user's events are already removed, and no new event
-  // may follow.
-  if (user_id && !(await findUser(tx, undefined, user_id))) return
+  // The user or the organization was deleted after the attempt began. The events are already removed, and no
+  // new event may follow.
+  const subject = user_id ? findUser(tx, undefined, user_id) : readOrganization(tx, organization_id)
+  if (!(await subject)) return
   await record(context, tx, {
     type: 'user.login_failed',
     actor: anonymousActor,

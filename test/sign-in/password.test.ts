@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { setPassword } from '#src/directory/users/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import { purge } from '#src/operations/purge.ts'
 import { provePassword } from '#src/sign-in/password.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -150,6 +151,30 @@ test('USR-22 a user deleted during the verification leaves no event, and the gue
   }))
   expect(events.map(({ type }) => type)).toEqual(['user.deleted'])
   expect(throttles.filter(({ key }) => key === `passwords:${ip}`)).toMatchObject([{ failures: 1 }])
+})
+
+test('a failed login in an organization deleted meanwhile leaves no event, and the guess counts', async () => {
+  const acme = await addOrganization(app, 'acme')
+  await addClient(app, 'acme-web', { organization_id: acme.id })
+  const ip = newAddress()
+  const browser = openBrowser(app, { ip })
+  const form = await browser.get(authorizeUrl('acme-web'))
+  const verify = spyOn(Bun.password, 'verify').mockImplementationOnce(async () => {
+    await app.admin('DELETE', `/organizations/${acme.id}`)
+    await app.events()
+    while ((await purge(app.context)) > 0);
+    return false
+  })
+  const page = await browser.submit(form, { username: 'nobody@acme.example', password: 'Wrong-horse-1' })
+  verify.mockRestore()
+  expect(page.status).toBe(401)
+  expect(await app.events()).toEqual([])
+  const rows = await app.context.store.read(async q => ({
+    events: await q.select().from(q.tables.events).where(eq(q.tables.events.organization_id, acme.id)),
+    throttles: await q.select().from(q.tables.throttles),
+  }))
+  expect(rows.events).toEqual([])
+  expect(rows.throttles.filter(({ key }) => key === `passwords:${ip}`)).toMatchObject([{ failures: 1 }])
 })
 
 test('a full hash queue is reported on the page', async () => {
