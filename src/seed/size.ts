@@ -20,10 +20,13 @@ const SHORT = 25
 export const isShort = async (q: Queries, { entries }: ReadSeed): Promise<boolean> => {
   let size = seedSections.reduce((sum, section) => sum + entries[section].length, 0)
   if (size > SHORT) return false
+  // The file can give an organization a new slug.
+  const ids = new Map(entries.organizations.map(({ value: { id, slug } }) => [slug, id]))
   for (const { value } of entries.groups) {
     const { id, name, organization } = value
-    const home = await readOrganizationBySlug(q, organization)
-    const group = await (id ? findGroup(q, id) : findGroupNamed(q, home?.id ?? NO_ORGANIZATION, name))
+    const home =
+      ids.get(organization) ?? (await readOrganizationBySlug(q, organization))?.id ?? NO_ORGANIZATION
+    const group = await (id ? findGroup(q, id) : findGroupNamed(q, home, name))
     size += Math.floor((value.members.length + (group?.member_count ?? 0)) / PART)
   }
   return size <= SHORT

@@ -131,6 +131,29 @@ describe('a file with more changes than one transaction holds', () => {
     expect(left).toEqual(Array(300).fill(['group.updated', true]))
   })
 
+  test('is applied in several when an organization gets a new slug and its group loses many members', async () => {
+    const { app, context, writes } = await watched()
+    const members = Array.from({ length: 300 }, (_, i) => `member${i}`)
+    const id = 'org_00000000-0000-7000-8000-000000000001'
+    await applySeed(
+      context,
+      readSeed({
+        organizations: [{ id, slug: 'acme' }],
+        users: members.map(username => ({
+          organization: 'acme',
+          username,
+          email: `${username}@example.com`,
+        })),
+        groups: [{ organization: 'acme', name: 'Staff', members }],
+      }),
+    )
+    const before = writes()
+    const groups = [{ organization: 'acme2', name: 'Staff', members: ['member0'] }]
+    await applySeed(context, readSeed({ organizations: [{ id, slug: 'acme2' }], groups }))
+    expect(writes() - before).toBe(1 + (isPostgres ? 3 : 6))
+    expect((await app.admin('GET', '/groups')).body.data).toMatchObject([{ member_count: 1 }])
+  })
+
   test('removes members of whom others delete or remove some meanwhile', async () => {
     let second = 0
     let interrupt = async () => {}
