@@ -39,8 +39,8 @@ export class SeedError extends Error {
         `  ${[[file, line].filter(Boolean).join(':'), path].filter(Boolean).join(': ')}: ${message}`,
     )
     const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
-    const kept =
-      applied > 0 ? `its first ${applied} changes were applied, but not the others` : 'nothing was applied'
+    const first = applied === 1 ? 'its first change was' : `its first ${applied} changes were`
+    const kept = applied > 0 ? `${first} applied, but not the others` : 'nothing was applied'
     super(`${file} has ${count}; ${kept}.\n${lines.join('\n')}`)
     this.exit_code = applied > 0 ? 75 : 2
     this.mistakes = mistakes

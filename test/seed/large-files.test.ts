@@ -180,6 +180,21 @@ describe('a file with more changes than one transaction holds', () => {
     expect(gone).not.toContain(removed.id)
   })
 
+  test('reports the one change that was applied when its group was deleted meanwhile', async () => {
+    let second = 0
+    const { app, context, writes } = await watched(async write => {
+      if (write !== second) return
+      const [group] = (await app.admin('GET', '/groups')).body.data
+      await app.admin('DELETE', `/groups/${group.id}`)
+    })
+    const { all, staff } = await withMany(context)
+    second = writes() + 2
+    await expect(applySeed(context, staff(all))).rejects.toThrow(
+      'its first change was applied, but not the others.\n  seed: groups[0]: The group does not exist.',
+    )
+    expect((await app.admin('GET', '/groups')).body.data).toEqual([])
+  })
+
   test('has the rest of its members, and the groups after it, after a run that was interrupted', async () => {
     let failing = Infinity
     const { app, context, writes } = await watched(write => {
