@@ -245,9 +245,9 @@ const timeOf = (id: string): number =>
   isUuid(bareId(id)) ? Number.parseInt(bareId(id).replace('-', '').slice(0, 12), 16) : -1
 
 /**
- * Maximum milliseconds by which the time in an id is later than the timestamp of the event. After 2,048 to
- * 4,096 ids in one millisecond the runtime uses the next millisecond, so 100 ms suffice for 200,000 ids made
- * at once.
+ * Maximum milliseconds by which the time in an id is later than the timestamp of the event.
+ * `Bun.randomUUIDv7` makes 2,048 to 4,096 ids with one millisecond. Further ids get the next millisecond, so
+ * 100 ms suffice for 200,000 ids made at once.
  */
 const AHEAD = 100
 

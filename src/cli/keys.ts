@@ -42,8 +42,8 @@ const show = async (instance: Core): Promise<void> => {
 }
 
 /**
- * Lists the keys with their states and times. Keys that are no longer published are included, because they
- * can still be revoked: until then the server accepts an `id_token_hint` that such a key has signed.
+ * Lists the keys with their states and times. Keys that are no longer published are included. Until
+ * such a key is revoked, the server accepts an `id_token_hint` that the key has signed.
  */
 export const keysList = (options: Options): Promise<void> => withInstance(options, show)
 

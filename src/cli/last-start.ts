@@ -70,8 +70,8 @@ export const hasDatabase = ({ database_url, data_dir }: Config): boolean =>
 /**
  * Loads the settings for a command that may run while a server runs. When the settings name no port, or port
  * 0, `local_url` is the address of the last `serve` on the data directory. When they also name no URL, the
- * URL of that `serve` is used too. A command thus reaches the server without the server's environment, and
- * not through the proxy of HTTP_PROXY.
+ * URL of that `serve` is used too. A command thus finds the server although it does not have the server's
+ * environment variables. Requests to `local_url` do not pass through the proxy of HTTP_PROXY.
  *
  * @throws ConfigError for invalid settings
  */

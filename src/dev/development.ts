@@ -37,8 +37,8 @@ export interface DevelopmentOptions {
 /**
  * Wraps the server with the development controls. No setting turns the controls on in production. Only
  * `testing/start.ts` calls this function, and that file refuses the data directory of a production server.
- * The result answers requests for the controls, the pages below /dev/ and the guide. It records every other
- * request, which a fault, a fake provider or `next` answers.
+ * The result answers requests for the controls, the pages below /dev/ and the guide. It records all
+ * remaining requests. Each is answered by a fault, by a fake provider or by `next`.
  */
 export const development = (context: Context, next: Next, options: DevelopmentOptions): Fetch => {
   const { clock, mail, secrets = new Map(), client_id, password, dev_hosts = [] } = options

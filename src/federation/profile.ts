@@ -5,9 +5,9 @@ import { isLine, isPlain } from '#src/lib/text.ts'
 import { type AssertedProfile, isSubject } from '#src/protocol/profile.ts'
 import { CallbackError } from './refusal.ts'
 
-/** A profile with the times that a provider states, in milliseconds. */
+/** A profile, and what the provider states about the login. Times are in milliseconds. */
 export interface UpstreamProfile extends AssertedProfile {
-  /** The last authentication at the provider; undefined when it is not stated. */
+  /** Time of the last authentication at the provider; undefined when it is not stated. */
   readonly auth_time?: number | undefined
   /** Time by which the session must end; undefined when the provider does not state it. */
   readonly until?: number | undefined

@@ -65,8 +65,8 @@ const revoke = async (context: Context, endpoint_call: EndpointCall): Promise<vo
 /**
  * Ends the session. A used token is accepted too, so that a client that never received the next token can
  * sign the user out. Access tokens of the session stay valid until they expire: RFC 7009 section 2.1 asks
- * only servers that support the revocation of access tokens to invalidate them. The login continues, because
- * the client has revoked only its refresh token.
+ * only servers that support the revocation of access tokens to invalidate them. The login in the
+ * browser continues, because the client has revoked only its own refresh token.
  */
 const release = (
   context: Context,

@@ -45,7 +45,7 @@ export type Genuine = {
 export const badToken = (kind: BadToken, genuine: Genuine): Promise<string> => MAKERS[kind](genuine)
 
 const MAKERS: Record<BadToken, (genuine: Genuine) => Promise<string>> = {
-  /** Expires a day before the valid token was issued, however long the valid token lives. */
+  /** The token has the lifetime of the valid token, and expired a day before the valid token was issued. */
   expired: ({ header, claims, sign }) => {
     const life = Number(claims.exp) - Number(claims.iat)
     return sign(header, { ...claims, ...shifted(claims, ['iat', 'nbf', 'exp'], -86_400 - life) })

@@ -35,7 +35,7 @@ export async function verifyJws(
   const { payload } = await compactVerify(token, keyFor).catch(error => {
     if (error instanceof AccessError) throw error
     if (error instanceof errors.JWSSignatureVerificationFailed) throw new InvalidSignatureError(error)
-    // Any other error says nothing about the token, so it must not become a 401.
+    // An error that is no `JOSEError` says nothing about the token, so it must not become a 401.
     throw error instanceof errors.JOSEError ? new TokenMalformedError(error.message, error) : error
   })
   return payload

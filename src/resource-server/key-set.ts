@@ -7,7 +7,9 @@ export type KeySetOptions = {
   url: string
   fetch: Fetch
   now: () => number
-  /** Time for which a fetched set is used. A refresh begins after the share `REFRESH_FROM` of this time. */
+  /**
+   * Time for which a fetched set is used. A refresh begins when the fraction `REFRESH_FROM` of it has passed.
+   */
   lifetime: number
   /** Additional time for which cached keys are used while the issuer is unreachable. */
   maxStale: number

@@ -41,7 +41,10 @@ export type Checked =
 
 /** The guard of a protected resource. All adapters use it. */
 export type Protection = {
-  /** Path of the metadata document that challenges name: https://www.rfc-editor.org/rfc/rfc9728#section-3.1 */
+  /**
+   * Path of the metadata document. Each `WWW-Authenticate` challenge contains its URL:
+   * https://www.rfc-editor.org/rfc/rfc9728#section-3.1
+   */
   readonly metadataPath: string
   /**
    * All paths of the document. A resource that ends with a slash has two: `metadataPath`, and this path with

@@ -115,7 +115,7 @@ export const requireNoLog = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-journal`])
     if (statSync(log, { throwIfNoEntry: false })?.size)
       throw new StorageError(
-        `${log} belongs to a database that is missing. Move the log to that database's folder, then retry.`,
+        `${log} belongs to a database that is no longer in this folder. Move the log to the folder of that database, then retry.`,
       )
 }
 

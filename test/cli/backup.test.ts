@@ -221,7 +221,9 @@ describe('backup and restore', () => {
     writeFileSync(join(fresh, 'gatehouse.db-wal'), 'what was committed last')
     expect(await run(fresh, 'restore', file)).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining('gatehouse.db-wal belongs to a database that is missing'),
+      stderr: expect.stringContaining(
+        'gatehouse.db-wal belongs to a database that is no longer in this folder',
+      ),
     })
     rmSync(join(fresh, 'gatehouse.db-wal'))
     expect((await run(fresh, 'restore', file)).code).toBe(0)

@@ -38,7 +38,11 @@ describe('a file whose schema differs from its migrations', () => {
     ['a foreign trigger', evil, '"trigger" "evil" is unknown'],
     ['a trigger that does something else', another, '"trigger" "users_delete" is changed'],
     ['clients as a view', clientsAsView, '"table" "clients" is missing'],
-    ['migrations as a view', migrationsAsView, 'migrations is not the expected table'],
+    [
+      'migrations as a view',
+      migrationsAsView,
+      'its table "migrations" is not the one that Gatehouse creates',
+    ],
     ['an index dropped', 'DROP INDEX', 'is missing'],
     ['an index more', 'CREATE INDEX more ON users (email)', '"index" "more" is unknown'],
     ['a column more', 'ALTER TABLE users ADD COLUMN more TEXT', '"table" "users" is changed'],

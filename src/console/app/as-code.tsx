@@ -91,10 +91,11 @@ interface Organization {
 }
 
 /**
- * Returns the values of the entry that replace or complete those of the object. `organization` is the slug of
- * the organization. It is undefined for the default organization. A user's picture is always undefined. The
- * attributes are undefined if some of them are hidden, or if the default organization cannot be read. An
- * undefined field is left out of the file, and applying the file keeps its stored value.
+ * Returns values for the entry in the file. Each replaces the object's value of the same name, or is added.
+ * `organization` is the slug of the organization. It is undefined for the default organization. A user's
+ * picture is always undefined. The attributes are undefined if some of them are hidden, or if the default
+ * organization cannot be read. An undefined field is left out of the file, and applying the file keeps its
+ * stored value.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
   const isDefault = organization_id === DEFAULT

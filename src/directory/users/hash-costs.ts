@@ -8,8 +8,8 @@ import type { Queries, Transaction } from '#src/storage/store.ts'
 /** Name of the setting that lists the costs of all hashes that were ever stored. */
 const NAME = 'password_costs'
 /**
- * Maximum number of different costs. At the maximum, only the configured cost can be added. A login computes
- * one hash of each cost, so each additional cost makes every login slower.
+ * Maximum number of different costs. Above it, only the configured cost is added. A login computes one hash
+ * of each cost, so each additional cost makes every login slower.
  */
 const MAX_COSTS = 6
 

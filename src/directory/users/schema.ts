@@ -233,7 +233,7 @@ export const ListUsers = listQuery({
     .refine(values => Object.keys(values).length <= MAX_FILTERS, `At most ${MAX_FILTERS} attributes.`)
     .optional()
     .describe(
-      'Only users whose attribute has exactly this value, or is a list that contains this value. The parameter is `attribute.NAME=value` or `attribute[NAME]=value`, and NAME is a searchable attribute. Without `organization_id`, a caller of the default organization searches all organizations. If there are several, a name that none of them makes searchable is not refused, and finds nobody.',
+      'Only users whose attribute has exactly this value, or is a list that contains this value. The parameter is `attribute.NAME=value` or `attribute[NAME]=value`, and NAME is a searchable attribute. Without `organization_id`, a caller of the default organization searches all organizations. If there are several organizations, an attribute that is searchable in none of them finds nobody and is not refused.',
     ),
 })
 export type ListUsers = z.output<typeof ListUsers>

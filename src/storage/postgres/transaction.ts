@@ -11,8 +11,8 @@ export interface TransactionState {
   topics: Set<Topic>
   effects: (() => void)[]
   /**
-   * Outcomes of the effects that run once in a write, by name. An outcome is a function that returns the
-   * result of the effect or throws its error.
+   * Outcomes by the name of the effect. Such an effect runs once, even if the write needs several attempts.
+   * An outcome is a function that returns the result of the effect or throws its error.
    */
   outcomes: Outcomes
   /** Statements that the body does not wait for. */

@@ -30,13 +30,15 @@ export const applyMigrations = (db: Database, migrations: [name: string, text: s
 /**
  * True when the table of migrations exists.
  *
- * @throws StorageError when `migrations` is not the expected table. A view with this name is not read,
- *   because a view would run SQL from the file
+ * @throws StorageError when `migrations` is not the table that Gatehouse creates. A view with this name is
+ *   not read,   because a view would run SQL from the file
  */
 export const hasMigrations = (db: Database): boolean => {
   const [found] = db.query("SELECT type, sql FROM sqlite_schema WHERE lower(name) = 'migrations'").values()
   if (found && (found[0] !== 'table' || found[1] !== MIGRATIONS))
-    throw new StorageError(`${db.filename} is damaged: schema: migrations is not the expected table.`)
+    throw new StorageError(
+      `${db.filename} is damaged: its table "migrations" is not the one that Gatehouse creates.`,
+    )
   return found !== undefined
 }
 
