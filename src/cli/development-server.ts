@@ -3,11 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, ConfigError } from '#src/config.ts'
 import { type DevFile, readDevFile } from '#src/dev/dev-file.ts'
-import { isAlive } from '#src/lib/program.ts'
 import { hasDatabase } from './last-start.ts'
 
-/** True while the process of the server runs. */
-export const isRunning = ({ pid }: DevFile): boolean => pid !== null && isAlive(pid)
+/**
+ * True while the process of the server runs. Only root and the OS user of the server can read its `dev.json`,
+ * and both may signal the server. A process that this user may not signal has only got the id of a server
+ * that has died.
+ */
+export const isRunning = ({ pid }: DevFile): boolean => {
+  try {
+    return pid !== null && process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
 
 /**
  * Returns the development server whose data a command reads. If `--data-dir` is given, or the database of the
