@@ -15,7 +15,7 @@ import { type Entry, entryName, type Mistake, type ReadSeed, SeedError, uniqueNa
 import { usersOf } from './rehearsed-users.ts'
 import { type SeedOf, type SeedSection, seedSections } from './schema.ts'
 import { isShort } from './size.ts'
-import { type Change, referredBy, type Step } from './steps.ts'
+import { type Change, entryKey, referredBy, type Step } from './steps.ts'
 import { type SeedRun, withTransaction } from './transaction.ts'
 
 /** Options of `gatehouse apply` and `gatehouse plan`. */
@@ -46,8 +46,8 @@ const BATCH = { sqlite: 5, postgres: 10 }
  * change makes a transaction fail, the earlier transactions stay committed, and the error gives the number of
  * their changes.
  *
- * @throws SeedError with the mistakes of the file; an entry that refers to a section with mistakes is not
- *   checked. StorageError when another server has been applying a seed for a minute
+ * @throws SeedError with the mistakes of the file; an entry that refers to a section or entry with mistakes
+ *   is not checked. StorageError when another server has been applying a seed for a minute
  */
 export const applySeed = async (base: Core, seed: ReadSeed, options: SeedOptions = {}): Promise<Change[]> => {
   const prepared = await prepare(base, seed, options)
@@ -195,6 +195,7 @@ const runSteps = async (
     },
     tx,
     hashOf: user => hashes.get(user) ?? user.password_hash ?? null,
+    refused: new Set(seed.mistakes.map(({ path }) => path.replace(/\[.*/, ''))),
     isNamed: (organization, username) => names.has(foldIdentifier(`${organization}/${username}`)),
     ...(applied !== undefined && { later: run => void parts.push({ path, run }) }),
   }
@@ -209,6 +210,7 @@ const runSteps = async (
     } catch (error) {
       if (!(error instanceof AppError) || error.status >= 500) throw error
       wrong.push(...mistakesOf(path, error))
+      if (step.key) work.refused.add(step.key)
     }
     if (parts.length > 0) break
   }
@@ -217,17 +219,19 @@ const runSteps = async (
 }
 
 /**
- * Prunes first, so that new entries can take the freed names. An entry that refers to a section with mistakes
- * or skipped entries is skipped, because its reference could be reported as a further mistake.
+ * Prunes first, so that new entries can take the freed names. An entry that refers to a refused section or
+ * entry is skipped, because its reference could be reported as a further mistake.
  */
 async function* stepsOf(work: SeedRun, seed: ReadSeed, options: SeedOptions): AsyncGenerator<Step> {
   if (options.dry_run) await finishPurges(work.context, seed)
-  const wrong = new Set(seed.mistakes.map(({ path }) => path.split('[')[0]))
-  if (options.prune && wrong.size === 0) yield* prune(work, seed)
+  const { refused } = work
+  if (options.prune && refused.size === 0) yield* prune(work, seed)
   for (const section of seedSections)
-    for (const entry of seed.entries[section])
-      if (referredBy(section, entry.value).some(other => wrong.has(other))) wrong.add(section)
-      else yield { path: entry.path, run: inner => applyEntry(inner, section, entry, options) }
+    for (const entry of seed.entries[section]) {
+      const key = entryKey(section, entry.value)
+      if (referredBy(section, entry.value).some(other => refused.has(other))) refused.add(key)
+      else yield { path: entry.path, key, run: inner => applyEntry(inner, section, entry, options) }
+    }
 }
 
 const mistakesOf = (path: string, { message, details }: AppError): Mistake[] =>

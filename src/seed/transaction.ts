@@ -11,6 +11,8 @@ export interface SeedRun {
   tx: Transaction
   /** Returns the hash of a new user's password. Returns null for a user without a password. */
   hashOf(user: SeedOf<'users'>): string | null
+  /** Sections with mistakes found by the parser, and keys of refused or skipped entries. */
+  refused: Set<string>
   /**
    * True when the file has a user of this name. A mistake of this user is reported at the user's entry, and
    * not again at the groups that name the user.

@@ -104,6 +104,39 @@ describe('a file with mistakes is refused completely', () => {
         ['groups[0].color', /no such field/],
       ],
     ],
+    ...[{ roles: ['ghost'] }, { members: ['ghost'] }].map((wrong): [string, Json, Json] => [
+      `a group that is refused for its ${Object.keys(wrong)}, which a client names`,
+      {
+        groups: [{ name: 'staff', ...wrong }, { name: 'crew' }],
+        clients: ['staff', 'crew', 'nobody'].map(name => ({
+          client_id: `of-${name}`,
+          type: 'public',
+          grant_types: [],
+          scopes: [],
+          allowed_groups: [name],
+        })),
+        apis: [{ identifier: 'https://api.example.com', name: 'API', served_by: ['of-staff'] }],
+      },
+      [
+        [`groups[0].${Object.keys(wrong)}`, /no (role|user) ghost/],
+        ['clients[2].allowed_groups', /no group nobody/],
+      ],
+    ]),
+    [
+      'a refused organization, which a role and a user name',
+      {
+        organizations: [{ slug: 'acme', settings: { registration: 'domains' } }],
+        roles: [{ name: 'editor', organization: 'acme', permissions: [] }],
+        users: [
+          { username: 'carol', email: 'carol@example.com', organization: 'acme', roles: ['editor'] },
+          { username: 'dave', email: 'dave@example.com', roles: ['ghost'] },
+        ],
+      },
+      [
+        ['organizations[0].settings.registration', /needs `allowed_domains`/],
+        ['users[1].roles', /no role ghost/],
+      ],
+    ],
     [
       'what the rules of the admin API refuse',
       {
