@@ -93,26 +93,23 @@ test('the shell command of a service passes each scope as it is, with quotes and
 })
 
 test.each([
-  ['client_secret_basic', 'orders'],
-  ['client_secret_basic', 'https://orders.example.com:8443/~id'],
-  ['client_secret_post', 'https://orders.example.com:8443/~id'],
-])(
-  'the shell command of a service with %s authenticates %s',
-  async (token_endpoint_auth_method, client_id) => {
-    const client = { client_id, token_endpoint_auth_method, kind: 'service' as const, scopes: [] }
-    const lists = { redirect_uris: [], post_logout_redirect_uris: [], web_origins: [] }
-    await using server = Bun.serve({
-      port: 0,
-      fetch: async request => {
-        const form = new Map(new URLSearchParams(await request.text()))
-        return Response.json(parseClientAuth(request.headers.get('authorization'), form))
-      },
-    })
-    const [curl] = snippets(applicationOf(server.url.origin, { ...client, ...lists }, 'default'))
-    const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET: SECRET }).json()
-    expect(sent).toEqual({ method: token_endpoint_auth_method, client_id, client_secret: SECRET })
-  },
-)
+  ['orders', SECRET],
+  ['https://orders.example.com:8443/~id', 'mB3+x/9kQ2Zt:50%-"$HOME" of 100%25'],
+])('the shell command of a service authenticates %s with the secret %s', async (client_id, CLIENT_SECRET) => {
+  const token_endpoint_auth_method = 'client_secret_basic'
+  const client = { client_id, token_endpoint_auth_method, kind: 'service' as const, scopes: [] }
+  const lists = { redirect_uris: [], post_logout_redirect_uris: [], web_origins: [] }
+  await using server = Bun.serve({
+    port: 0,
+    fetch: async request => {
+      const form = new Map(new URLSearchParams(await request.text()))
+      return Response.json(parseClientAuth(request.headers.get('authorization'), form))
+    },
+  })
+  const [curl] = snippets(applicationOf(server.url.origin, { ...client, ...lists }, 'default'))
+  const sent = await Bun.$`sh -c ${curl?.code}`.env({ ...process.env, CLIENT_SECRET }).json()
+  expect(sent).toEqual({ method: 'client_secret_post', client_id, client_secret: CLIENT_SECRET })
+})
 
 test('the server program takes origin and path of a redirect URI as texts, with quotes', () => {
   const uri = new URL("http://localhost:8080/a'+stolen()+'$'")

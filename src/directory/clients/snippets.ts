@@ -205,28 +205,17 @@ const native = (application: Application): Snippet => {
 const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * Returns the options of curl that authenticate a client. The id is form-urlencoded in both methods:
+ * In the curl command the secret is in the form, which the server accepts from every service. The option `-u`
+ * does not form-urlencode the secret, so one with `+` or `%` would be refused:
  * https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1
  */
-const credentials = (client_id: string, method: string): string => {
-  const id = encodeURIComponent(client_id)
-  return method === 'client_secret_post'
-    ? `-d client_id=${id} --data-urlencode "client_secret=$CLIENT_SECRET"`
-    : `-u "${id}:$CLIENT_SECRET"`
-}
-
-const service = ({
-  issuer,
-  client_id,
-  token_endpoint,
-  scopes,
-  token_endpoint_auth_method: method,
-}: Application): Snippet[] => [
+const service = ({ issuer, client_id, token_endpoint, scopes }: Application): Snippet[] => [
   {
     title: 'curl, with the secret in the environment variable CLIENT_SECRET:',
     language: 'sh',
     code: [
-      `curl -s ${token_endpoint} ${credentials(client_id, method)} \\`,
+      `curl -s ${token_endpoint} -d client_id=${encodeURIComponent(client_id)} \\`,
+      '  --data-urlencode "client_secret=$CLIENT_SECRET" \\',
       `  -d grant_type=client_credentials${scopes.length > 0 ? ` --data-urlencode scope=${word(scopes.join(' '))}` : ''}`,
     ].join('\n'),
   },
