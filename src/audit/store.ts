@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, inArray, lt, notExists, or, sql } from 'drizzle-orm'
 import { DAY } from '#src/lib/duration.ts'
-import { holdCursors } from '#src/storage/remains.ts'
+import { forgetAnswers, holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
 
@@ -99,7 +99,8 @@ export const removeEvents = async (tx: Transaction, gone: Pick<EventRow, 'seq'>[
   const { events } = tx.tables
   tx.changed('events')
   const numbers = gone.map(({ seq }) => seq)
-  const removed = await tx.delete(events).where(inArray(events.seq, numbers)).returning({ seq: events.seq })
+  const removed = await tx.delete(events).where(inArray(events.seq, numbers)).returning({ id: events.id })
+  await forgetAnswers(tx, removed)
   await holdCursors(tx)
   return removed.length
 }

@@ -1,6 +1,6 @@
 import { and, type Column, eq, gt, inArray, ne, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
-import type { OrganizationId } from '#src/lib/ids.ts'
+import type { EventId, OrganizationId } from '#src/lib/ids.ts'
 import { deleteBatch } from './batches.ts'
 import { beginClientPurges, beginPurge, isPurging, type PurgeKind } from './purges.ts'
 import type { Queries, Transaction } from './store.ts'
@@ -92,17 +92,22 @@ export const holdCursors = async (tx: Transaction): Promise<void> => {
 }
 
 /**
- * Deletes a batch of events as {@link deleteBatch} does. Empties the stored answers of webhook receivers to
- * these events, because an answer can repeat the event.
+ * Empties the stored answers of webhook receivers to events that are removed. An answer can repeat its event,
+ * and nothing finds it by the user once the event is gone. Each write that removes events must call this.
  */
+export const forgetAnswers = async (tx: Transaction, removed: { id: EventId }[]): Promise<void> => {
+  const { webhook_deliveries: t } = tx.tables
+  const ids = removed.map(({ id }) => id)
+  if (ids.length > 0) await tx.update(t).set({ answer: '' }).where(inArray(t.event_id, ids))
+}
+
+/** Deletes a batch of events as {@link deleteBatch} does, and the answers to these events. */
 const deleteEvents = async (tx: Transaction, where: SQL | undefined, limit: number): Promise<number> => {
-  const { events, webhook_deliveries } = tx.tables
+  const { events } = tx.tables
   const some = tx.select({ seq: events.seq }).from(events).where(where).limit(limit)
   const removed = await tx.delete(events).where(inArray(events.seq, some)).returning({ id: events.id })
-  const ids = removed.map(({ id }) => id)
-  if (ids.length > 0)
-    await tx.update(webhook_deliveries).set({ answer: '' }).where(inArray(webhook_deliveries.event_id, ids))
-  return ids.length
+  await forgetAnswers(tx, removed)
+  return removed.length
 }
 
 /**

@@ -1,8 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sweepEvents } from '#src/audit/retention.ts'
 import { removeEvents } from '#src/audit/store.ts'
 import { newestEvent } from '#src/audit/stream-store.ts'
 import { restoreOrganization, takeSnapshot } from '#src/dev/store.ts'
-import { MINUTE } from '#src/lib/duration.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
@@ -58,6 +62,26 @@ test.each([
     ['user.updated', false],
   ])
   expect(JSON.stringify(log.filter(row => row.event_type !== 'user.deleted'))).not.toContain(gone.id)
+})
+
+test('USR-22 the log keeps no answer to an event that retention has moved', async () => {
+  receiver.state.answer = ({ raw }) => new Response(raw)
+  await addUser(app, 'moved')
+  await deliver()
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const config = { ...app.context.config, event_retention: DAY, data_dir }
+  app.clock.advance(2 * DAY)
+  await addUser(app, 'kept')
+  await deliver()
+  expect(await sweepEvents({ ...app.context, config })).toBeGreaterThan(0)
+  const log = await app.context.store.read(q => {
+    const { webhook_deliveries } = q.tables
+    return q.select().from(webhook_deliveries).orderBy(webhook_deliveries.number)
+  })
+  expect(log.map(({ event_type, answer }) => [event_type, answer !== ''])).toEqual([
+    ['user.created', false],
+    ['user.created', true],
+  ])
 })
 
 // After the newest event is removed, SQLite gives its number to the next event. A deleted user's events are
