@@ -29,10 +29,12 @@ export const failLogin = async (
   { organization_id, user_id, username_attempted, failure_reason, client_info, more }: FailedLogin,
 ): Promise<void> => {
   const [attempt_count] = await countFailure(context, tx, keys)
-  // The user or the organization was deleted after the attempt began. The events are already removed, and no
-  // new event may follow.
-  const subject = user_id ? findUser(tx, undefined, user_id) : readOrganization(tx, organization_id)
-  if (!(await subject)) return
+  // The user or the organization may have been deleted after the attempt began. Their events are then
+  // removed, and no new event may follow. Both are read for an unknown user too: a stranger must not learn
+  // from the time of the answer that a user exists.
+  const organization = await readOrganization(tx, organization_id)
+  const user = await findUser(tx, undefined, user_id ?? '')
+  if (!organization || (user_id && !user)) return
   await record(context, tx, {
     type: 'user.login_failed',
     actor: anonymousActor,
