@@ -1,15 +1,13 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { listen } from '#src/cli/listen.ts'
-import { devClock } from '#src/dev/clock.ts'
 import { controls } from '#src/dev/controls.ts'
-import { development } from '#src/dev/development.ts'
 import { openLogger } from '#src/lib/log.ts'
-import { captureMail } from '#src/mail/captured.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import { start } from '#src/testing/start.ts'
 import type { SeedClient } from '#src/testing/types.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
+import { developmentOf } from '#test/support/development.ts'
 
 const lines: Json[] = []
 const log = openLogger('info', line => void lines.push(JSON.parse(line)))
@@ -158,15 +156,7 @@ describe('H-57 a handler that throws', () => {
   })
 
   test('H-57 dev: outside and below /dev/', async () => {
-    const answer = development(app.context, fails, {
-      clock: devClock(),
-      mail: captureMail(),
-      token: 'control-token',
-      client_id: 'web',
-      remote: false,
-      exposed: false,
-      password: '',
-    })
+    const answer = developmentOf(app.context, fails)
     const listener = listen({ ...app.context.config, port: 0 }, log, answer)
     isOwn(await ask(listener.port, 'GET', '/oauth/token'))
     const { read } = app.context.store

@@ -288,13 +288,17 @@ describe('EVT-23 streams are bounded', () => {
     expect((await open()).status).toBe(200)
   })
 
-  test('never by a burst of events, which a reader that keeps up gets in full', async () => {
-    const { next } = readerOf(await open())
-    const metadata = { text: 'x'.repeat(4000) }
-    await store.write(async tx => {
-      for (let n = 0; n < 600; n++)
+  /** Records events of 4,000 characters in one write, about users with consecutive numbers. */
+  const sayMany = (count: number) =>
+    store.write(async tx => {
+      const metadata = { text: 'x'.repeat(4000) }
+      for (let n = 0; n < count; n++)
         await record(app.context, tx, { ...update, target_id: `usr_${n}`, metadata })
     })
+
+  test('never by a burst of events, which a reader that keeps up gets in full', async () => {
+    const { next } = readerOf(await open())
+    await sayMany(600)
     for (let n = 0; n < 600; n++) expect((await next())?.data.target_id).toBe(`usr_${n}`)
     expect(app.context.tails.open.size).toBe(1)
   })
@@ -309,11 +313,7 @@ describe('EVT-23 streams are bounded', () => {
   test('and the end of a slow stream leaves the others open', async () => {
     expect((await open()).status).toBe(200)
     const { next } = readerOf(await open())
-    const metadata = { text: 'x'.repeat(4000) }
-    await store.write(async tx => {
-      for (let n = 0; n < 80; n++)
-        await record(app.context, tx, { ...update, target_id: `usr_${n}`, metadata })
-    })
+    await sayMany(80)
     for (let n = 0; n < 80; n++) expect((await next())?.data.target_id).toBe(`usr_${n}`)
     await until(() => app.context.tails.open.size === 1)
     await say(store, 'usr_later')

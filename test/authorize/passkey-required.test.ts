@@ -21,6 +21,15 @@ const app = await startApp()
 await addClient(app, 'web')
 let made = 0
 const newUser = () => addUser(app, `person${++made}`)
+/** Creates a user who is invited by a link. */
+const invite = () =>
+  app.admin('POST', '/users', {
+    username: `person${++made}`,
+    email: `person${made}@example.com`,
+    first_name: 'A',
+    last_name: 'B',
+    invite: 'link',
+  })
 
 const require = async (passkey_required: boolean | null) =>
   expect((await app.admin('PUT', '/organizations/default', { settings: { passkey_required } })).status).toBe(
@@ -264,13 +273,7 @@ describe('PEO-14 where passkeys are required', () => {
 
   test('an invitation takes a passkey and no password', async () => {
     await require(true)
-    const { body } = await app.admin('POST', '/users', {
-      username: `person${++made}`,
-      email: `person${made}@example.com`,
-      first_name: 'A',
-      last_name: 'B',
-      invite: 'link',
-    })
+    const { body } = await invite()
     const browser = openBrowser(app)
     const page = await browser.get(body.invitation_url)
     expect(page.html).not.toContain('name="password"')
@@ -307,13 +310,7 @@ describe('PEO-14 where passkeys are required', () => {
     })
 
     test('an invitation stays open, and its page says that the server cannot do this', async () => {
-      const { body } = await app.admin('POST', '/users', {
-        username: `person${++made}`,
-        email: `person${made}@example.com`,
-        first_name: 'A',
-        last_name: 'B',
-        invite: 'link',
-      })
+      const { body } = await invite()
       await require(true)
       const later = await moved()
       await later.events()

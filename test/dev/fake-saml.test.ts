@@ -1,10 +1,7 @@
 import { expect, test } from 'bun:test'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import type { Server } from 'bun'
-import { devClock } from '#src/dev/clock.ts'
 import { DEV_ADMIN_SECRET } from '#src/dev/default-seed.ts'
-import { development } from '#src/dev/development.ts'
-import { captureMail } from '#src/mail/captured.ts'
 import { redirectUrl } from '#src/protocol/saml/authn-request.ts'
 import { readMetadata } from '#src/protocol/saml/metadata.ts'
 import { start } from '#src/testing/start.ts'
@@ -12,6 +9,7 @@ import { adminAt } from '#test/support/admin-calls.ts'
 import { BASE, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { developmentOf } from '#test/support/development.ts'
 import { addClient, authorizeUrl, REDIRECT, VERIFIER } from '#test/support/people.ts'
 import { basic } from '#test/support/tokens.ts'
 
@@ -19,15 +17,7 @@ const METADATA = `${BASE}/dev/saml/metadata`
 const SSO = `${BASE}/dev/saml/sso`
 
 const production = await startApp({ outbound_allow: ['*=localhost:*'] })
-const answer = development(production.context, production.fetch, {
-  clock: devClock(),
-  mail: captureMail(),
-  token: 'control-token',
-  client_id: 'web',
-  remote: false,
-  exposed: false,
-  password: '',
-})
+const answer = developmentOf(production.context, production.fetch)
 const loopback = {
   requestIP: () => ({ address: '127.0.0.1', port: 40_000, family: 'IPv4' }),
 } as unknown as Server<unknown>

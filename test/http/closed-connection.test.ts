@@ -4,10 +4,8 @@
  */
 import { expect, test } from 'bun:test'
 import type { Server } from 'bun'
-import { devClock } from '#src/dev/clock.ts'
-import { development } from '#src/dev/development.ts'
-import { captureMail } from '#src/mail/captured.ts'
 import { ADMIN_SECRET, type Json, startApp } from '#test/support/app.ts'
+import { developmentOf } from '#test/support/development.ts'
 
 type Fetch = (request: Request, server: Server<unknown>) => Response | Promise<Response>
 
@@ -49,15 +47,7 @@ test('EVT-05 a request whose connection has no address any more is refused', asy
 })
 
 test('EVT-05 the same holds for the requests that development mode passes on', async () => {
-  const handle = development(app.context, app.fetch, {
-    clock: devClock(),
-    mail: captureMail(),
-    token: 'control-token',
-    client_id: 'web',
-    remote: false,
-    exposed: false,
-    password: '',
-  })
+  const handle = developmentOf(app.context, app.fetch)
   expect((await hangUp(handle, creation('delayed'))).status).toBe(201)
   expect(await addressesOf('delayed')).toEqual([['group.created', '192.0.2.7']])
   expect((await hangUp(handle, creation('absent'), false)).status).toBe(400)

@@ -1,3 +1,7 @@
+import type { Context } from '#src/context.ts'
+import { devClock } from '#src/dev/clock.ts'
+import { development } from '#src/dev/development.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import type { Json } from './app.ts'
 import { EXECUTABLE } from './executable.ts'
 
@@ -55,3 +59,15 @@ export const startDev = async (
     },
   }
 }
+
+/** Wraps a server in this process with the development controls. */
+export const developmentOf = (context: Context, next: Parameters<typeof development>[1]) =>
+  development(context, next, {
+    clock: devClock(),
+    mail: captureMail(),
+    token: 'control-token',
+    client_id: 'web',
+    remote: false,
+    exposed: false,
+    password: '',
+  })
