@@ -102,7 +102,7 @@ export const deliverDue = async <M extends Message>(
   const { store, clock, log, config } = context
   const at_once = shareOf(queue.at_once, config.workers)
   const at_once_each = shareOf(queue.at_once_each, config.workers)
-  const running = new Map<Promise<void>, M>()
+  const running = new Map<Promise<void>, { message: M; until: number }>()
   let attempts = 0
   const run = (message: M, until: number): void => {
     attempts++
@@ -112,7 +112,7 @@ export const deliverDue = async <M extends Message>(
         log.error({ event: queue.topic, err: error }, 'the outcome of a delivery could not be stored'),
       )
       .finally(() => running.delete(end))
-    running.set(end, message)
+    running.set(end, { message, until })
   }
   /**
    * Claims due messages and starts their deliveries, until `at_once` deliveries run or no due message may
@@ -120,7 +120,7 @@ export const deliverDue = async <M extends Message>(
    */
   const start = async (): Promise<void> => {
     for (let free = at_once - running.size; free > 0 && !isStopped(); free = at_once - running.size) {
-      const counts = countsOf(running.values())
+      const counts = countsOf(running.values().map(({ message }) => message))
       const busy = [...counts.keys()].filter(id => counts.get(id) === at_once_each)
       const found = await store.read(q => queue.due(q, clock.now(), busy, free))
       const startable = found.filter(({ organization_id: id }) => {
@@ -129,7 +129,11 @@ export const deliverDue = async <M extends Message>(
         return count <= at_once_each
       })
       if (startable.length === 0) return
-      const until = clock.now() + queue.lease
+      // A running webhook is claimed again when its turn is restarted. Its old turn then sees that the lease
+      // has another end, so the ends differ even within one millisecond.
+      const leases = new Set(running.values().map(lease => lease.until))
+      let until = clock.now() + queue.lease
+      while (leases.has(until)) until++
       const claimed = await store.write(async tx => {
         const own: M[] = []
         for (const message of startable) if (await queue.claim(tx, message, until)) own.push(message)

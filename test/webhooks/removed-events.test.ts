@@ -7,6 +7,7 @@ import { removeEvents } from '#src/audit/store.ts'
 import { newestEvent } from '#src/audit/stream-store.ts'
 import { restoreOrganization, takeSnapshot } from '#src/dev/store.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
+import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
@@ -143,15 +144,48 @@ test('WHK-05 a reset of an organization during a turn hides no later event', asy
   const { store, clock } = app.context
   const acme = await create(app, '/organizations', { slug: 'acme', name: 'Acme' })
   const all = { name: 'All', url: receiver.url, events: ['role.*'], all_organizations: true }
-  await create(app, '/webhooks', all)
+  const hook = await create(app, '/webhooks', all)
   const snapshot = await store.read(takeSnapshot)
   const addRole = (name: string) => create(app, '/roles', { name, permissions: [], organization_id: acme.id })
-  await addRole('first')
-  atFirst(() => store.write(tx => restoreOrganization(tx, snapshot, acme.id, clock.now())))
+  const first = await addRole('first')
+  await addUser(app, 'ada')
+  const endOfUser = Promise.withResolvers<void>()
+  const endOfFirst = Promise.withResolvers<void>()
+  const hasBegunAgain = Promise.withResolvers<void>()
+  const afterFirst = Promise.withResolvers<void>()
+  let isReleased = false
+  receiver.state.answer = async ({ body }) => {
+    if (body.type === 'user.created') await endOfUser.promise
+    else if (body.data.target_id === first.id) await endOfFirst.promise
+    else if (!isReleased) {
+      hasBegunAgain.resolve()
+      await afterFirst.promise
+      return new Response(null, { status: 503 })
+    }
+    return new Response()
+  }
+  const write: Store['write'] = async (body, ...rest) => {
+    const result = await store.write(body, ...rest)
+    if (isReleased) afterFirst.resolve()
+    return result
+  }
+  const delivery = deliverWebhooks({ ...app.context, store: { ...store, write } })
+  await until(() => receiver.received.length === 2)
+  await store.write(tx => restoreOrganization(tx, snapshot, acme.id, clock.now()))
+  const next = await addRole('next')
+  // The end of another turn lets the restarted turn begin, in the same millisecond as the old one. The old
+  // turn gets its answer first.
+  endOfUser.resolve()
+  await hasBegunAgain.promise
+  isReleased = true
+  endOfFirst.resolve()
+  await delivery
+  clock.advance(MINUTE)
   await deliver()
-  const { id } = await addRole('next')
-  await deliver()
-  expect(receiver.received.map(({ body }) => body.data.target_id).slice(1)).toEqual([id])
+  const log = (await app.admin('GET', `/webhooks/${hook.id}/deliveries`)).body.data
+  expect(log.map(({ status }: Json) => status)).toEqual([200, 503])
+  const roles = receiver.received.filter(({ body }) => body.type === 'role.created')
+  expect(roles.map(({ body }) => body.data.target_id)).toEqual([first.id, next.id, next.id])
 })
 
 test('a reset of an organization leaves the time since which a webhook fails', async () => {
