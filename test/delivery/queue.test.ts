@@ -11,7 +11,7 @@ import { deliverLogouts, startLogoutDelivery } from '#src/sessions/logout-delive
 import { listDueLogouts } from '#src/sessions/logout-store.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
-import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
@@ -20,6 +20,7 @@ import { temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore, isPostgres } from '#test/support/store.ts'
 import { claimsOf, grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
+import { deliverAll } from '#test/webhooks/deliver.ts'
 
 const jtiOf = (body: unknown): string =>
   claimsOf(String(new URLSearchParams(String(body)).get('logout_token'))).jti
@@ -216,7 +217,7 @@ test('DEL-07 the log of the server says why a target cannot be reached, what adm
   await grantTokens(app, shop, user)
   await app.admin('DELETE', `/users/${user.id}/sessions`)
   await deliverLogouts(app.context)
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   expect(lines).toHaveLength(2)
   for (const line of lines) {
     expect(JSON.parse(line)).toMatchObject({ target: 'https://10.1.2.3' })

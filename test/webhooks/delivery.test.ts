@@ -11,11 +11,11 @@ import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { purge } from '#src/operations/purge.ts'
-import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { sealWebhookSecret } from '#src/webhooks/signature.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addOrganization, addUser } from '#test/support/people.ts'
+import { deliverAll } from './deliver.ts'
 import { startReceiver, verifyMessage } from './receiver.ts'
 
 let receiver: ReturnType<typeof startReceiver>
@@ -27,7 +27,7 @@ const add = (more: Json = {}) =>
   create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.*'], ...more })
 const status = (code: number, headers?: Record<string, string>) => () =>
   new Response('x', { status: code, ...(headers && { headers }) })
-const deliver = () => deliverWebhooks(app.context)
+const deliver = () => deliverAll(app.context)
 const types = () => receiver.received.map(({ body }) => body.type)
 const shown = async () => (await app.admin('GET', `/webhooks/${hook.id}`)).body
 const log = async () => (await app.admin('GET', `/webhooks/${hook.id}/deliveries?order=asc`)).body.data
@@ -130,17 +130,17 @@ describe('a delivery', () => {
     await create(brief, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
     receiver.state.answer = status(500)
     await addUser(brief, 'ada')
-    await deliverWebhooks(brief.context)
+    await deliverAll(brief.context)
     brief.clock.advance(2 * HOUR)
     const count = () => brief.context.store.read(q => q.$count(q.tables.events))
     await sweepEvents(brief.context)
     expect(await count()).toBe(1)
     receiver.state.answer = status(200)
-    await deliverWebhooks(brief.context)
+    await deliverAll(brief.context)
     await sweepEvents(brief.context)
     expect(await count()).toBe(0)
     await addUser(brief, 'bob')
-    await deliverWebhooks(brief.context)
+    await deliverAll(brief.context)
     expect(types()).toEqual(['user.created', 'user.created', 'user.created'])
   })
 })
@@ -269,7 +269,7 @@ describe('a receiver that fails', () => {
     for (const [name, url] of Object.entries(urls))
       await create(own, '/webhooks', { name, url, events: ['user.created'] })
     await addUser(own, 'ada')
-    await deliverWebhooks(own.context)
+    await deliverAll(own.context)
     const { body } = await own.admin('GET', '/webhooks?order=asc')
     expect(body.data.map((each: Json) => [each.name, each.failure])).toEqual(
       Object.keys(urls).map(name => [name, expect.stringMatching(/not allowed or got no complete answer/)]),
@@ -297,7 +297,7 @@ describe('a receiver that fails', () => {
       for (let at = 0; at < rows.length; at += 100)
         await tx.insert(tx.tables.webhooks).values(rows.slice(at, at + 100))
     })
-    await deliverWebhooks(own.context)
+    await deliverAll(own.context)
     expect(sent.size).toBe(1_000)
     expect(new Set(sent.values()).size).toBe(1)
   })

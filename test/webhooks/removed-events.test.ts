@@ -8,17 +8,18 @@ import { newestEvent } from '#src/audit/stream-store.ts'
 import { restoreOrganization, takeSnapshot } from '#src/dev/store.ts'
 import { DAY, MINUTE } from '#src/lib/duration.ts'
 import type { Store } from '#src/storage/store.ts'
-import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
+import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { until } from '#test/support/until.ts'
+import { deliverAll } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 let receiver: ReturnType<typeof startReceiver>
 let app: TestApp
 
-const deliver = () => deliverWebhooks(app.context)
+const deliver = () => deliverAll(app.context)
 const remove = (user: Json) => app.admin('DELETE', `/users/${user.id}`)
 const types = () => receiver.received.map(({ body }) => body.type.replace('user.', ''))
 /** Answers the first message after `action`. */
@@ -141,7 +142,7 @@ test('WHK-05 an event with the number of a removed one wakes the webhooks', asyn
 })
 
 test('WHK-05 a reset of an organization during a turn hides no later event', async () => {
-  const { store, clock } = app.context
+  const { store } = app.context
   const acme = await create(app, '/organizations', { slug: 'acme', name: 'Acme' })
   const all = { name: 'All', url: receiver.url, events: ['role.*'], all_organizations: true }
   const hook = await create(app, '/webhooks', all)
@@ -169,9 +170,9 @@ test('WHK-05 a reset of an organization during a turn hides no later event', asy
     if (isReleased) afterFirst.resolve()
     return result
   }
-  const delivery = deliverWebhooks({ ...app.context, store: { ...store, write } })
+  const delivery = deliverAll({ ...app.context, store: { ...store, write } })
   await until(() => receiver.received.length === 2)
-  await store.write(tx => restoreOrganization(tx, snapshot, acme.id, clock.now()))
+  await store.write(tx => restoreOrganization(tx, snapshot, acme.id, app.clock.now()))
   const next = await addRole('next')
   // The end of another turn lets the restarted turn begin, in the same millisecond as the old one. The old
   // turn gets its answer first.
@@ -180,7 +181,7 @@ test('WHK-05 a reset of an organization during a turn hides no later event', asy
   isReleased = true
   endOfFirst.resolve()
   await delivery
-  clock.advance(MINUTE)
+  app.clock.advance(MINUTE)
   await deliver()
   const log = (await app.admin('GET', `/webhooks/${hook.id}/deliveries`)).body.data
   expect(log.map(({ status }: Json) => status)).toEqual([200, 503])

@@ -5,12 +5,12 @@ import { newId } from '#src/lib/ids.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { readSeed } from '#src/seed/read.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
-import { deliverWebhooks } from '#src/webhooks/delivery.ts'
 import { startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
+import { deliverAll } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 /** Counts turns of the event loop until the count is stopped. Each request waits for a turn. */
@@ -43,14 +43,14 @@ test('WHK-20 a replay that skips many events lets other work run, and delivers t
     for (let i = 0; i < 40; i++) await tx.insert(events).values(copies())
   })
   users.push(await addUser(app, 'last'))
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   const ids = users.map(({ id }) => id)
   const targets = () => receiver.received.map(({ body }) => body.data.target_id)
   expect(targets()).toEqual(ids)
 
   await app.admin('POST', `/webhooks/${hook.id}/replay`, { from })
   const turns = countTurns()
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   expect(turns()).toBeGreaterThanOrEqual(20)
   expect(targets()).toEqual([...ids, ...ids])
   receiver.stop()
@@ -62,11 +62,11 @@ test('WHK-08 the time in which no server ran does not count as failing', async (
   const app = await startApp({ outbound_allow: [receiver.target] })
   const hook = await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
   await addUser(app, 'ada')
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   for (let stops = 0; stops < 2; stops++) {
     app.clock.advance(2 * DAY)
     await app.events()
-    await deliverWebhooks(app.context)
+    await deliverAll(app.context)
     expect(await app.events()).toEqual([])
     const { body } = await app.admin('GET', `/webhooks/${hook.id}`)
     expect(body).toMatchObject({ enabled: true, disabled_reason: null })
@@ -84,10 +84,10 @@ test('WHK-11 a replay has an event that was stored before another with an earlie
   app.clock.advance(-1)
   const from = new Date(app.clock.now()).toISOString()
   const early = await addUser(app, 'early')
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   receiver.received.length = 0
   expect((await app.admin('POST', `/webhooks/${hook.id}/replay`, { from })).status).toBe(200)
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   expect(receiver.received.map(({ body }) => body.data.target_id)).toEqual([late.id, early.id])
   receiver.stop()
 })
@@ -115,7 +115,7 @@ const startOnPostgres = async () => {
     })
   /** Delivers the events, and returns the ids of those that have arrived. */
   const deliver = async () => {
-    await deliverWebhooks(app.context)
+    await deliverAll(app.context)
     return receiver.received.splice(0).map(({ id }) => id)
   }
   const stop = async () => {

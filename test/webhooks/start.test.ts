@@ -17,6 +17,7 @@ import { addOrganization, addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
+import { allSettled, deliverAll } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 /** Returns a receiver that resolves `begun` at its first event and answers with `answer`. */
@@ -63,7 +64,7 @@ test('at a stop, finishes the event that is being sent and begins no other', asy
   const sent = async () => (await app.admin('GET', `/webhooks/${hook.id}/deliveries`)).body.data.length
   expect([receiver.received.length, await sent()]).toEqual([1, 1])
   receiver.state.answer = () => new Response(null, { status: 204 })
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   expect(await sent()).toBe(3)
   expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3)
   expect(receiver.received).toHaveLength(3)
@@ -184,10 +185,10 @@ test('WHK-19 a killed sender loses no event, keeps the order, and repeats an eve
   sender.kill('SIGKILL')
   await sender.exited
   receiver.state.answer = () => new Response(null, { status: 204 })
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   expect(receiver.received).toHaveLength(3)
   app.clock.advance(2 * MINUTE)
-  await deliverWebhooks(app.context)
+  await deliverAll(app.context)
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   const ids = body.data.map(({ id }: { id: string }) => id)
   expect(receiver.received.map(({ id }) => id)).toEqual([...ids.slice(0, 3), ...ids.slice(2)])
@@ -214,6 +215,7 @@ test('WHK-18 a webhook that was read before the turn of another sender is not cl
     }
     return found
   }
+  await allSettled(store)
   await deliverWebhooks({ ...context, store: Object.assign(Object.create(store), { read }) })
   expect(turns).toBeGreaterThan(0)
   expect(receiver.received).toHaveLength(1)

@@ -1,0 +1,23 @@
+import { lastSeq, settledSeq } from '#src/audit/stream-store.ts'
+import type { Context } from '#src/context.ts'
+import type { Store } from '#src/storage/store.ts'
+import { deliverWebhooks } from '#src/webhooks/delivery.ts'
+import { until } from '#test/support/until.ts'
+
+/**
+ * Waits until all stored events are settled, and returns the last `seq`. On PostgreSQL the heartbeat of any
+ * store of this process is a transaction that can hold events back for a moment.
+ */
+export const allSettled = async (store: Store): Promise<number> => {
+  const last = await store.read(lastSeq)
+  await until(async () => (await settledSeq(store)) >= last)
+  return last
+}
+
+/** Delivers all events: also those that are stored during the delivery. */
+export const deliverAll = async (context: Context): Promise<void> => {
+  for (let last = -1; last !== (await context.store.read(lastSeq)); ) {
+    last = await allSettled(context.store)
+    await deliverWebhooks(context)
+  }
+}
