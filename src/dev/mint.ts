@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Issuer } from '#src/context.ts'
 import { type Client, findClient } from '#src/directory/clients/store.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { findUser, findUserForLogin, type UserRow } from '#src/directory/users/store.ts'
 import { invalid } from '#src/lib/app-error.ts'
@@ -56,11 +57,12 @@ export const mint = async (
     })
   const scopes = wanted.scope?.split(' ').filter(Boolean) ?? client?.scopes ?? ['openid', 'profile', 'email']
   const lifetime = wanted.expires_in ?? client?.access_token_ttl ?? 3600
+  const person = wanted.user === undefined ? {} : await identity(context, user, wanted.user)
   const change = (claims: Claims): Claims => {
     const roles = wanted.roles && { roles: wanted.roles }
-    const all = { ...claims, ...roles, ...wanted.claims }
-    const shaped = wanted.kind === 'id_token' ? asIdToken(all) : all
-    return Object.fromEntries(Object.entries(shaped).filter(([, value]) => value !== null))
+    const shaped = wanted.kind === 'id_token' ? asIdToken(claims) : { ...claims, ...roles }
+    const all = { ...shaped, ...wanted.claims }
+    return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null))
   }
   const { token, expires_in } =
     user && client && wanted.kind === 'access_token'
@@ -77,9 +79,12 @@ export const mint = async (
           ...formOf(context, client, wanted.kind),
           lifetime,
           claims: issued => {
-            const organization_id = wanted.user === undefined && client ? client.organization_id : home.id
-            const own = clientTokenClaims({ ...issued, client_id, organization_id, scopes })
-            return change(wanted.user === undefined ? own : { ...own, ...identity(user, wanted.user) })
+            const owner = wanted.user === undefined ? client : user
+            const organization_id = owner?.organization_id ?? home.id
+            return change({
+              ...clientTokenClaims({ ...issued, client_id, organization_id, scopes }),
+              ...person,
+            })
           },
         })
   const made = wanted.bad ? await makeBad(context, wanted.bad, token) : token
@@ -103,7 +108,8 @@ const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind
       }
 
 /** Returns the claims of a user. The claims of an invented user depend only on the name. */
-const identity = (user: UserRow | undefined, name: string): Claims => {
+const identity = async (context: Issuer, user: UserRow | undefined, name: string): Promise<Claims> => {
+  const roles = user && (await context.store.read(q => effectiveRoles(q, user.id)))
   const digest = hash('sha256', name)
   const sub = user
     ? bareId(user.id)
@@ -115,7 +121,7 @@ const identity = (user: UserRow | undefined, name: string): Claims => {
     email_verified: user?.email_verified ?? true,
     given_name: user?.first_name ?? name,
     family_name: user?.last_name ?? '',
-    roles: ['user'],
+    roles: roles?.map(role => role.name) ?? ['user'],
   }
 }
 
