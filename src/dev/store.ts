@@ -42,6 +42,7 @@ const KEPT: ReadonlySet<string> = new Set<Name>(['settings', 'signing_keys', 'co
  */
 const COUNTS: Row = { user_count: 0, member_count: 0 }
 const TOPICS: Topic[] = [
+  'events',
   'organizations',
   'users',
   'roles',
