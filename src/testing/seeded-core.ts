@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '#src/config.ts'
-import type { Outbound } from '#src/context.ts'
+import type { Core, Outbound } from '#src/context.ts'
 import { devClock } from '#src/dev/clock.ts'
 import { defaultSeed, SERVICE } from '#src/dev/default-seed.ts'
 import { CONTROL_HEADER } from '#src/dev/host-check.ts'
@@ -10,7 +10,6 @@ import { openXmlReader } from '#src/directory/identity-providers/xml-reader.ts'
 import { lateOutbound } from '#src/http/late-outbound.ts'
 import type { Logger } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
-import { newSecret } from '#src/lib/secrets.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { openCore } from '#src/operations/core.ts'
 import { openInstanceKey } from '#src/operations/instance-key.ts'
@@ -19,39 +18,53 @@ import type { SeedInput } from '#src/seed/schema.ts'
 import { openStore } from '#src/storage/open.ts'
 
 /**
- * Opens the store with the data of the seed.
+ * Opens the store with the data of the seed. Closes the store again when the seed is refused.
  *
  * @param data_dir undefined for a store that is deleted at the end
  * @param key private JWK that signs from the start
  * @param read parsed seed; undefined for the default seed
  * @param hasImage true when the store begins with the prepared rows of the default seed (dev/seed-image.ts)
  * @param ca certificate (PEM) that the server made for itself
+ * @throws SeedError when the seed cannot be applied, AppError for a `key` that cannot sign
  */
 export const openSeeded = async (
   config: Config,
   log: Logger,
   { data_dir, key }: { data_dir?: string | undefined; key?: JsonWebKey | undefined },
-  { read, hasImage, ca }: { read: ReadSeed | undefined; hasImage: boolean; ca: string | undefined },
+  { control_token, ca, ...seed }: Seeding & { control_token: string; ca: string | undefined },
 ) => {
-  const image = hasImage ? await import('#src/dev/seed-image.ts') : undefined
+  const image = seed.hasImage ? await import('#src/dev/seed-image.ts') : undefined
   const clock = devClock()
   const store = await openStore(config, { durable: data_dir !== undefined, image: image?.seedImage })
-  const { key: master } = await openInstanceKey(store, [ownMasterKey(config.data_dir)], clock.now())
-  const [mail, xml, control_token] = [captureMail(), openXmlReader(), newSecret()]
-  const fetch = withOwn(
-    lateOutbound(config),
-    { origin: new URL(config.url).origin, fetch: lateOutbound(config, { ca }) },
-    control_token,
-  )
-  const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
-  if (image) await image.completeSeed(base)
-  else {
-    await (await import('#src/operations/first-start.ts')).createInstance(base)
-    const { applySeed } = await import('#src/seed/apply.ts')
-    await applySeed(base, read ?? (await readGiven(defaultSeed)), { any_password: true })
+  const [mail, xml] = [captureMail(), openXmlReader()]
+  try {
+    const { key: master } = await openInstanceKey(store, [ownMasterKey(config.data_dir)], clock.now())
+    const fetch = withOwn(
+      lateOutbound(config),
+      { origin: new URL(config.url).origin, fetch: lateOutbound(config, { ca }) },
+      control_token,
+    )
+    const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
+    if (image) await image.completeSeed(base)
+    else await applyTo(base, seed.read)
+    if (key) await (await import('#src/tokens/manual-keys.ts')).pinKey(base, key)
+    return { base, clock, mail, xml }
+  } catch (error) {
+    xml.stop()
+    await store.close()
+    throw error
   }
-  if (key) await (await import('#src/tokens/manual-keys.ts')).pinKey(base, key)
-  return { base, clock, mail, xml, control_token }
+}
+
+interface Seeding {
+  read: ReadSeed | undefined
+  hasImage: boolean
+}
+
+const applyTo = async (base: Core, read: ReadSeed | undefined): Promise<void> => {
+  await (await import('#src/operations/first-start.ts')).createInstance(base)
+  const { applySeed } = await import('#src/seed/apply.ts')
+  await applySeed(base, read ?? (await readGiven(defaultSeed)), { any_password: true })
 }
 
 /**

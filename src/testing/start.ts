@@ -1,22 +1,23 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AppOptions, createApp } from '#src/app.ts'
-import { type Config, ConfigError, loadConfig } from '#src/config.ts'
+import { type Config, ConfigError } from '#src/config.ts'
 import { devCredentials, isExposed, withCredentials } from '#src/dev/credentials.ts'
 import { DEV_PASSWORD, defaultSeed } from '#src/dev/default-seed.ts'
-import { DEV_FILE, type DevCredentials, type DevFile, readDevFile, writeDevFile } from '#src/dev/dev-file.ts'
+import { type DevCredentials, type DevFile, readDevFile, writeDevFile } from '#src/dev/dev-file.ts'
 import { development } from '#src/dev/development.ts'
 import { findOrganizationBySlug } from '#src/directory/organizations/store.ts'
 import { socketOptions } from '#src/http/socket.ts'
 import { DEFAULT_ADMIN_CLIENT, DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { type Logger, silentLog } from '#src/lib/log.ts'
+import { newSecret } from '#src/lib/secrets.ts'
 import { DRAIN_MS, startHousekeeping } from '#src/operations/housekeeping.ts'
 import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput, SeedOf } from '#src/seed/schema.ts'
-import { DATABASE_FILE } from '#src/storage/open.ts'
 import { lockAround } from '#src/storage/sqlite/lock.ts'
 import { inTemporaryDir } from './leftovers.ts'
 import { openSeeded, readGiven } from './seeded-core.ts'
+import { checkDataDir, configOf, listening } from './settings.ts'
 
 /** Options of a development server in this process. */
 export interface StartOptions {
@@ -77,22 +78,6 @@ export interface Started extends DevFile {
   stop(): Promise<void>
 }
 
-const HOSTS = ['localhost', '127.0.0.1', '[::1]']
-
-/**
- * Returns the settings with the port. A server that only this machine can reach may call every port of this
- * machine, such as those of applications under test. A server that other machines can reach may call only its
- * own port, because its users choose some of the addresses that it calls.
- */
-const listening = (config: Config, port: number | undefined, exposed: boolean): Config => ({
-  ...config,
-  url: config.url.replace(/:0$/, `:${port}`),
-  outbound_allow: [...config.outbound_allow, ...HOSTS.map(host => `*=${host}:${exposed ? port : '*'}`)],
-})
-
-/** Passwords are hashed at low cost, because the passwords of development mode are public or random. */
-const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
-
 /**
  * Starts the production server with the development controls, seeded, on a temporary store.
  *
@@ -104,64 +89,102 @@ export const start = (options: StartOptions = {}): Promise<Started> =>
     : inTemporaryDir(data_dir => startIn(data_dir, options))
 
 const startIn = async (data_dir: string, options: StartOptions): Promise<Started> => {
-  const { tls = false, log = silentLog } = options
   const prepared = await prepare(data_dir, options)
-  const { given, exposed, credentials, loginPage, seed } = prepared
-  const certificate = tls
+  const { given } = prepared
+  const certificate = options.tls
     ? await (await import('#src/dev/self-signed.ts')).selfSigned(new URL(given.url).hostname)
     : undefined
 
   // The socket is opened before the app exists, because the issuer contains the port, and port 0 gets a
   // number only when the socket is opened. Requests that arrive before the app exists wait.
-  const answer = Promise.withResolvers<ReturnType<typeof development>>()
+  const answer = Promise.withResolvers<Handle>()
   const [listener, unlock] = lockAround(data_dir, () =>
     listen(given, {
       hostname: given.host,
       port: given.port,
-      ...socketOptions(log),
+      ...socketOptions(options.log ?? silentLog),
       ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
       fetch: async (request, server) => (await answer.promise)(request, server),
     }),
   )
+  const begin = (handle: Handle): void => {
+    answer.resolve(handle)
+    listener.reload({ fetch: handle })
+  }
+  try {
+    return await startOn({ listener, begin, unlock }, data_dir, options, { ...prepared, certificate })
+  } catch (error) {
+    await listener.stop(true)
+    unlock()
+    throw error
+  }
+}
+
+type Handle = ReturnType<typeof development>
+
+/** The open socket of a server, and the lock on its data directory. */
+interface Socket {
+  listener: ReturnType<typeof listen>
+  /** Lets the handler answer the requests. */
+  begin(handle: Handle): void
+  unlock(): void
+}
+
+const startOn = async (
+  { listener, begin, unlock }: Socket,
+  data_dir: string,
+  options: StartOptions,
+  prepared: Awaited<ReturnType<typeof prepare>> & { certificate: { cert: string } | undefined },
+): Promise<Started> => {
+  const { tls = false, log = silentLog } = options
+  const { given, exposed, credentials, loginPage, seed, certificate } = prepared
   const config = listening(given, listener.port, exposed)
-
-  const opened = await openSeeded(config, log, options, { ...prepared, ca: certificate?.cert })
-  const { base, clock, mail, xml, control_token } = opened
-  const { store } = base
-  const app = await createApp(base, { late_keys: true, loginPage })
-
   const client = mainClient(seed, options.client)
   const organization = client?.organization ?? 'default'
   const client_id = client?.client_id ?? 'dev-service'
-  const handle = development(app.context, app.fetch, {
-    clock,
-    mail,
-    secrets: new Map(secretsOf(seed)).set(config.admin_client_id, credentials.admin_client_secret),
-    token: control_token,
-    client_id,
-    remote: options.remote_controls ?? false,
-    exposed,
-    password: credentials.password,
-    dev_hosts: options.dev_hosts,
-  })
-  answer.resolve(handle)
-  listener.reload({ fetch: handle })
-  const stopHousekeeping = startHousekeeping(app.context)
-
-  const file = {
+  const control_token = newSecret()
+  const stopped = {
     url: config.url,
     local_url: `${tls ? 'https' : 'http'}://${loopback(config.host)}:${listener.port}`,
     port: listener.port ?? config.port,
-    pid: process.pid,
+    pid: null,
     control_token,
     client_id,
     client_secret: client?.client_secret ?? null,
     organization,
-    organization_id: (await findOrganizationBySlug(store, organization))?.id ?? DEFAULT_ORGANIZATION,
+    organization_id: DEFAULT_ORGANIZATION,
     data_dir,
     ca_file: certificate ? writeCertificate(data_dir, certificate.cert) : null,
     credentials,
   } satisfies DevFile
+  // The file is written before the database. If this start fails, for example because of the seed, the next
+  // start thus still finds a directory of development mode, with its credentials.
+  writeDevFile(stopped)
+
+  const opened = await openSeeded(config, log, options, {
+    ...prepared,
+    control_token,
+    ca: certificate?.cert,
+  })
+  const { base, clock, mail, xml } = opened
+  const { store } = base
+  const app = await createApp(base, { late_keys: true, loginPage })
+  begin(
+    development(app.context, app.fetch, {
+      clock,
+      mail,
+      secrets: new Map(secretsOf(seed)).set(config.admin_client_id, credentials.admin_client_secret),
+      token: control_token,
+      client_id,
+      remote: options.remote_controls ?? false,
+      exposed,
+      password: credentials.password,
+      dev_hosts: options.dev_hosts,
+    }),
+  )
+  const stopHousekeeping = startHousekeeping(app.context)
+  const organization_id = (await findOrganizationBySlug(store, organization))?.id ?? DEFAULT_ORGANIZATION
+  const file = { ...stopped, pid: process.pid, organization_id }
   writeDevFile(file)
 
   return {
@@ -172,7 +195,7 @@ const startIn = async (data_dir: string, options: StartOptions): Promise<Started
       const limit = Promise.withResolvers<void>()
       const timer = setTimeout(limit.resolve, DRAIN_MS)
       await Promise.race([stopHousekeeping(), limit.promise])
-      // Otherwise a script could not end before the timer.
+      // A pending timer would keep a script from ending.
       clearTimeout(timer)
       await listener.stop(true)
       xml.stop()
@@ -244,42 +267,6 @@ const secretsOf = ({ clients }: SeededObjects): Map<string, string> =>
   new Map(
     clients.flatMap(({ client_id, client_secret }) => (client_secret ? [[client_id, client_secret]] : [])),
   )
-
-const configOf = (options: StartOptions, data_dir: string): Config => {
-  const base = options.config ?? {}
-  const port = options.port ?? 0
-  const config: Config = {
-    ...loadConfig({}).config,
-    ...base,
-    ...cheapHashes,
-    port,
-    data_dir,
-    // The database and the master key in the settings may belong to a production server, so they are not
-    // used.
-    database_url: undefined,
-    master_key: undefined,
-    host: options.host ?? '127.0.0.1',
-    url: options.url ?? `${options.tls ? 'https' : 'http'}://localhost:${port}`,
-    internal_url: options.internal_url ?? base.internal_url,
-  }
-  // GATEHOUSE_URL may be meant for a production server. Development mode therefore accepts a public issuer
-  // only if `public_issuer` is set too.
-  if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
-    throw new ConfigError(
-      `The host of the issuer ${config.url} (url, --url or GATEHOUSE_URL) is not this machine, and development mode is only for tests. Set public_issuer (--public-issuer) if only you can reach the server, for example in a container.`,
-    )
-  return config
-}
-
-/**
- * Refuses the data directory of a production server, because the seed would add users with public passwords.
- */
-const checkDataDir = (data_dir: string): void => {
-  if (existsSync(join(data_dir, DATABASE_FILE)) && !existsSync(join(data_dir, DEV_FILE)))
-    throw new ConfigError(
-      `${data_dir} contains the data of a server that is not a development server. Choose another directory.`,
-    )
-}
 
 const listen = (config: Config, serve: Parameters<typeof Bun.serve>[0]) => {
   try {
