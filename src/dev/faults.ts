@@ -47,8 +47,7 @@ export const openFaults = () => {
 const answerOf = (fault: Fault, request: Request): Response | Promise<Response> | undefined => {
   const { status, error, error_description = 'This error was set by the development controls.' } = fault
   if (fault.reset) return cut()
-  if (fault.hang)
-    return new Promise(resolve => request.signal.addEventListener('abort', () => resolve(cut())))
+  if (fault.hang) return whenGone(request.signal).then(cut)
   if (fault.malformed)
     return new Response('{"access_token": "ey', { headers: { 'content-type': 'application/json' } })
   if (status === undefined && error === undefined) return undefined
@@ -58,6 +57,13 @@ const answerOf = (fault: Fault, request: Request): Response | Promise<Response> 
     status === 503 || status === 429 ? { 'retry-after': '1' } : {},
   )
 }
+
+/** Resolves when the client has closed its connection, which it may have done during a delay. */
+const whenGone = (signal: AbortSignal): Promise<void> =>
+  new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve())
+  })
 
 /**
  * Returns a body that fails before its first byte, which makes the runtime close the connection without an
