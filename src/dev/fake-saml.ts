@@ -107,8 +107,8 @@ const makeKey = async (): Promise<{ key: string; certificate: string }> => {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: 'CN=Fake provider',
-    notBefore: new Date('2000-01-01'),
-    notAfter: new Date('2100-01-01'),
+    notBefore: new Date(0),
+    notAfter: new Date('9999-12-31T23:59:59Z'),
     signingAlgorithm: algorithm,
     keys,
   })

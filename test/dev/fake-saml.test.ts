@@ -51,7 +51,13 @@ const ada = { name_id: 'ada', givenName: 'Ada', sn: 'Love<lace', mail: 'ada@upst
 test('publishes the metadata that service providers need', () => {
   const { entity_id, sso_url, certificates } = readMetadata(metadata_xml)
   expect([entity_id, sso_url, certificates.length]).toEqual([METADATA, SSO, 1])
-  expect(new X509Certificate(certificates[0] ?? '').publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048)
+  const { publicKey, validFrom, validTo } = new X509Certificate(certificates[0] ?? '')
+  expect(publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048)
+  // The controls set the clock to times from 1970 to 9999.
+  expect([validFrom, validTo].map(time => new Date(time).toISOString())).toEqual([
+    '1970-01-01T00:00:00.000Z',
+    '9999-12-31T23:59:59.000Z',
+  ])
 })
 
 test('the user picks an account, and the application gets a code', async () => {
