@@ -8,8 +8,9 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 /** True when the host of a URL is a loopback name or a loopback address. Both mean this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
-/** True for a loopback address. */
-export const isLoopbackAddress = (address: string): boolean => address === '::1' || address.startsWith('127.')
+/** True for a loopback address. False for a host name such as `127.0.0.1.example.com`. */
+export const isLoopbackAddress = (address: string): boolean =>
+  address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
 
 /** Returns the host of a URL, without the brackets of an IPv6 address. */
 export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')

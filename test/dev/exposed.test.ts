@@ -57,6 +57,7 @@ const exposed: Record<string, StartOptions> = {
   'that listens on all addresses': { host: '0.0.0.0' },
   'whose issuer is another host': { url: 'http://id.test', public_issuer: true },
   'that answers to another name': { dev_hosts: ['app.test'] },
+  'that answers to a name that begins like a loopback address': { dev_hosts: ['127.app.test'] },
 }
 
 describe.each(Object.entries(exposed))('RUN-54 a server %s', (_, options) => {
