@@ -77,7 +77,7 @@ const SetClock = z.strictObject({
 export type SetClock = z.input<typeof SetClock>
 
 /** @throws AppError 422 for a time that tokens and pages cannot show: before 1970 or after 9999 */
-const requireShowable = (time: number, field: 'set' | 'advance'): void => {
+export const requireShowable = (time: number, field: 'set' | 'advance'): void => {
   if (time >= 0 && time < Date.UTC(10_000, 0)) return
   const message = 'The clock shows only times of the years 1970 to 9999.'
   throw invalid([{ field, code: 'out_of_range', message }])

@@ -134,6 +134,14 @@ describe('the pages of development mode', () => {
     expect(Date.parse(String(later.now)) - Date.parse(String(now))).toBe(3_600_000)
     await post('/dev/', { action: 'advance', ms: '9007199254740991' })
     expect(await listed('/dev/clock')).toEqual(later)
+    const last = '9999-12-20T00:00:00.000Z'
+    await fetch(`${server.url}/dev/clock`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${server.control_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ set: last }),
+    })
+    expect((await post('/dev/', { action: 'advance', ms: '2592000000' })).status).toBe(422)
+    expect((await listed('/dev/clock')).now).toBe(last)
     await post('/dev/', { action: 'reset_clock' })
     expect((await listed('/dev/clock')).frozen).toBe(false)
 

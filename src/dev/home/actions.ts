@@ -1,5 +1,5 @@
 import type { DevState } from '#src/dev/controls.ts'
-import { resetAll } from '#src/dev/controls.ts'
+import { requireShowable, resetAll } from '#src/dev/controls.ts'
 import { Fault } from '#src/dev/fault-schema.ts'
 import { LOG } from './log.ts'
 import { MAILBOX } from './mailbox.ts'
@@ -30,7 +30,9 @@ export const actions: Record<string, Action> = {
     next: TOOLS,
     run: ({ clock }, form) => {
       const ms = Number(form.get('ms'))
-      if (steps.some(([, step]) => step === ms)) clock.advance(ms)
+      if (!steps.some(([, step]) => step === ms)) return
+      requireShowable(clock.now() + ms, 'advance')
+      clock.advance(ms)
     },
   },
   freeze: { next: TOOLS, run: ({ clock }) => clock.freeze() },
