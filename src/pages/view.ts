@@ -1,5 +1,6 @@
 /** Helpers for the templates: names, initials, icons, device names, times. */
 
+import { deviceOf } from '#src/lib/device.ts'
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import type { PageUser } from './data.ts'
 import { hasMessage, type Translate } from './translate.ts'
@@ -30,7 +31,7 @@ export const viewTools = (locale: string, t: Translate) => ({
   scopeIcon,
   words,
   device: (user_agent: string) => {
-    const { browser, system } = device(user_agent)
+    const { browser, system } = deviceOf(user_agent)
     return browser && system
       ? t('account.device', { browser, system })
       : browser || system || t('account.device_unknown')
@@ -94,32 +95,6 @@ const icons: [RegExp, string][] = [
 ]
 
 const scopeIcon = (name: string): string => icons.find(([pattern]) => pattern.test(name))?.[1] ?? 'check'
-
-// The first match is used. The order matters, because the user agents of most browsers also name the browsers
-// from which they descend.
-const browsers: [RegExp, string][] = [
-  [/Edg(e|A|iOS)?\//, 'Edge'],
-  [/OPR\/|Opera/, 'Opera'],
-  [/SamsungBrowser\//, 'Samsung Internet'],
-  [/Firefox\/|FxiOS\//, 'Firefox'],
-  [/Chrome\/|CriOS\//, 'Chrome'],
-  [/Safari\//, 'Safari'],
-  [/curl\//, 'curl'],
-]
-const systems: [RegExp, string][] = [
-  [/iPhone|iPod/, 'iPhone'],
-  [/iPad/, 'iPad'],
-  [/Android/, 'Android'],
-  [/Windows/, 'Windows'],
-  [/CrOS/, 'ChromeOS'],
-  [/Mac OS X|Macintosh/, 'macOS'],
-  [/Linux/, 'Linux'],
-]
-
-const device = (user_agent: string) => ({
-  browser: browsers.find(([pattern]) => pattern.test(user_agent))?.[1],
-  system: systems.find(([pattern]) => pattern.test(user_agent))?.[1],
-})
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 31_536_000_000],

@@ -25,8 +25,11 @@ testInChromium(
   async () => {
     const grace = await logIn('board', 'grace')
     await logIn('clinic', 'alan')
+    const agent = 'Mozilla/5.0 (Linux; Android 10) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 EdgA/140.0'
+    await at.page.setExtraHTTPHeaders({ 'user-agent': agent })
     await enterConsole(at.page, at.served.url, '/console/sessions')
     const rows = at.page.locator('.rows > li')
+    await rows.filter({ hasText: 'gatehouse-console' }).getByText('Edge, Android').waitFor()
     const only = async (username: string) => {
       await at.page.waitForFunction(() => document.querySelectorAll('.rows > li').length === 1)
       expect(await rows.innerText()).toStartWith(username)

@@ -5,6 +5,7 @@ const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4we
 /** Files of the server that import only types. */
 const pure = [
   'lib/ids.ts',
+  'lib/device.ts',
   'directory/clients/kinds.ts',
   'directory/clients/snippets.ts',
   'protocol/oauth/dynamic-id.ts',

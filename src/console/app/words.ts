@@ -1,3 +1,4 @@
+import { deviceOf } from '#src/lib/device.ts'
 import type english from './words/en.json'
 
 /**
@@ -125,23 +126,13 @@ export const ago = (time: string): string => {
   return unit === 'second' ? words.common.justNow : relative.format(Math.round(seconds / length), unit)
 }
 
-const browsers = /\b(Firefox|Edg|OPR|Chrome|Version|curl)\/(\d+)/
-const systems = /\b(Windows|Android|iPhone|iPad|Mac OS X|Linux)\b/
-const shortNames: Record<string, string> = {
-  Edg: 'Edge',
-  OPR: 'Opera',
-  Version: 'Safari',
-  'Mac OS X': 'macOS',
-}
-
 /**
  * Returns the names of the browser and the operating system in a user agent. Returns the first 60 characters
  * of an unknown user agent.
  */
 export const programOf = (user_agent: string): string => {
-  const [browser, system] = [browsers, systems].map(kind => kind.exec(user_agent)?.[1] ?? '')
-  const known = [browser, system].filter(Boolean).map(name => shortNames[name ?? ''] ?? name)
-  return known.length > 0 ? known.join(', ') : user_agent.slice(0, 60)
+  const { browser, system } = deviceOf(user_agent)
+  return [browser, system].filter(Boolean).join(', ') || user_agent.slice(0, 60)
 }
 
 /** Returns the title of an event type. An unknown type is returned unchanged. */
