@@ -167,3 +167,39 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-05 the proposed id of an application has the letters of the name without their marks',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/clients/+new')
+    await label('Name').fill('Café Müller – Łódź')
+    expect(await at.page.locator('[name=client_id]').inputValue()).toBe('cafe-muller-odz')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-17 a command that makes a user takes the password from a variable of the shell',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/users/new')
+    await fillIn('katherine')
+    await label('Last name').fill("O'Brien $PASSWORD")
+    await at.page.getByText('As curl').click()
+    const command = await at.page.locator('details[open] pre').innerText()
+    const { stdout } = Bun.spawnSync(['sh', '-c', `curl() { printf '%s\n' "$@"; }\n${command}`], {
+      env: { TOKEN: 'a-token', PASSWORD: 'Correct-horse-7' },
+    })
+    const sent = stdout.toString().split('\n')
+    expect(sent).toContain('authorization: Bearer a-token')
+    expect(JSON.parse(sent.find(part => part.startsWith('{')) ?? '')).toEqual({
+      username: 'katherine',
+      email: 'katherine@example.com',
+      first_name: 'katherine',
+      last_name: "O'Brien $PASSWORD",
+      password: 'Correct-horse-7',
+      email_verified: false,
+      roles: ['user'],
+    })
+  },
+  60_000,
+)

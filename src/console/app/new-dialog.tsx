@@ -8,18 +8,6 @@ import { OrganizationField } from './organization-field.tsx'
 import { AsCurl, Refused } from './parts.tsx'
 import { words } from './words.ts'
 
-/**
- * Returns the body with shell variables in place of secrets, so that a person can copy and keep the shown
- * call.
- */
-const withoutSecrets = (body: object): object =>
-  Object.fromEntries(
-    Object.entries(body).map(([name, value]) => [
-      name,
-      /secret|password/.test(name) ? `$${name.toUpperCase()}` : value,
-    ]),
-  )
-
 /** Shows a short form in a dialog. The form creates an object by POST, or changes an object by PUT. */
 export const NewDialog = <T,>(props: {
   title: string
@@ -54,7 +42,7 @@ export const NewDialog = <T,>(props: {
           <OrganizationField hint={words.common.ownOrganization} id={owner} onValue={setOwner} />
         )}
         <Refused problem={problem} />
-        <AsCurl text={curlOf(method, path, withoutSecrets(body))} />
+        <AsCurl text={curlOf(method, path, body)} />
         <div class="dialog-actions">
           <button type="button" onClick={onClose}>
             {words.common.cancel}

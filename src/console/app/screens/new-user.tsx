@@ -168,7 +168,7 @@ export const NewUserScreen = () => {
         <div class="save-bar plain">
           <AsCurl
             text={[
-              curlOf('POST', '/users', { ...body, password: '$PASSWORD' }),
+              curlOf('POST', '/users', body),
               ...groups.map(({ id }) => curlOf('PUT', `/groups/${id}/members/$USER_ID`)),
             ].join('\n')}
           />
