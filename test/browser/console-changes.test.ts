@@ -1,10 +1,12 @@
 /** Tests in a browser how the console changes each kind of object. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
 import { addUser } from '#test/support/people.ts'
+import { png } from '#test/support/photos.ts'
 
 const at = inConsole()
 const { button } = at
@@ -236,4 +238,25 @@ testInChromium(
     }
   },
   120_000,
+)
+
+testInChromium(
+  'CON-17 YAML names the groups and roles that it needs, and is not shown without a logo that the object has',
+  async () => {
+    const { page, served } = at
+    const { admin } = served.app
+    await create(served.app, '/groups', { name: 'admin', roles: [] })
+    await admin('PUT', '/clients/shop', { allowed_groups: ['admin'], allowed_roles: ['user'] })
+    await enterConsole(page, served.url, '/console/clients/shop')
+    await page.getByText('As YAML').click()
+    await page.getByText(/^# The instance or this file must have: groups admin\n/).waitFor()
+    await admin('PUT', '/clients/shop', {
+      logo: `data:image/png;base64,${Buffer.from(png()).toString('base64')}`,
+    })
+    await at.walk('clients')
+    await at.walk('clients/shop')
+    await page.getByText('As YAML').click()
+    await page.getByText('Pictures, styles and certificates are not shown here').waitFor()
+  },
+  60_000,
 )

@@ -22,12 +22,16 @@ const fieldsOf = seedFields()
 const DEFAULT = 'org_default'
 const text = words.code
 
-/**
- * Settings of pictures and CSS. An object with such a setting is not shown as YAML, because the API answers
- * with URLs and not with the contents. A SAML provider is not shown either, because the API answers with the
- * fingerprints of its certificates.
- */
+/** Fields whose content is a picture or CSS, of an object or of its settings. */
 const assets = ['logo', 'logo_dark', 'custom_css']
+
+/**
+ * True for an object that cannot be shown as YAML. The API answers with the URLs of pictures and CSS and with
+ * the fingerprints of a SAML provider's certificates, but not with their contents.
+ */
+const isPartial = (object: Values): boolean =>
+  object.type === 'saml' ||
+  [object, (object.settings ?? {}) as Values].some(fields => assets.some(name => fields[name]))
 
 /**
  * Returns the secret field of an object as a reference to an environment variable. Returns an empty object
@@ -45,27 +49,37 @@ const secretOf = (section: Section, { type, client_id, alias }: Values): Values 
   }
 }
 
-const BUILT_IN = ['admin', 'user']
+/** True for a role that the seed file need not contain, because each organization has it. */
+const isBuiltIn = (role: unknown): boolean => role === 'admin' || role === 'user'
 
-/** Returns the names of the other objects to which an entry refers, by section of the seed file. */
+/**
+ * Returns the names of the other objects to which an entry refers, by section of the seed file. Omits the
+ * built-in roles.
+ */
 const namedBy = (entry: Values): [section: string, names: unknown[]][] => {
   const list = (name: string, field?: string): unknown[] =>
     ((entry[name] ?? []) as Values[]).map(item => (field ? item[field] : item))
+  const roles = [
+    ...list('roles'),
+    ...list('allowed_roles'),
+    ...list('default_roles'),
+    ...list('scopes', 'role'),
+  ]
   return [
     ['organizations', [entry.organization]],
-    [
-      'roles',
-      [...list('roles'), ...list('allowed_roles'), ...list('default_roles'), ...list('scopes', 'role')],
-    ],
+    ['roles', roles.filter(role => !isBuiltIn(role))],
     ['groups', list('allowed_groups')],
     ['clients', [...list('clients', 'client_id'), ...list('served_by')]],
   ]
 }
 
-/** Returns a YAML comment that lists the objects to which the entry refers. */
+/**
+ * Returns a YAML comment that lists the objects to which the entry refers. Returns '' for an entry without
+ * references.
+ */
 const needsOf = (entry: Values): string => {
   const all = namedBy(entry).flatMap(([section, names]) => {
-    const own = new Set(names.filter(name => name && !BUILT_IN.includes(String(name))))
+    const own = new Set(names.filter(Boolean))
     return own.size > 0 ? `${section} ${[...own].join(', ')}` : []
   })
   return all.length > 0 ? `# The instance or this file must have: ${all.join('; ')}\n` : ''
@@ -129,7 +143,6 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
       .then(setMore)
       .catch(error => setProblem(asProblem(error)))
   }
-  const isPartial = values.type === 'saml' || assets.some(name => ((values.settings ?? {}) as Values)[name])
   return (
     <CodeCard>
       <details
@@ -139,7 +152,7 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
         }}
       >
         <summary>{text.asYaml}</summary>
-        {isPartial ? (
+        {isPartial(values) ? (
           <p class="hint">{text.partial}</p>
         ) : problem ? (
           <Failure problem={problem} retry={load} />
