@@ -307,6 +307,8 @@ testInChromium(
   async () => {
     const { id } = (await stored('/users?search=grace')).data[0]
     await served.app.admin('PUT', `/users/${id}`, { first_name: '=1+1', last_name: '@a "b", c' })
+    const alan = (await stored('/users?search=alan')).data[0]
+    await served.app.admin('PUT', `/users/${alan.id}`, { first_name: '＝1+1', last_name: 'Turing' })
     await enterConsole(page, served.url, '/console/users')
     const exported = async () => {
       const begun = page.waitForEvent('download')
@@ -319,6 +321,7 @@ testInChromium(
     expect(users.find(row => row.startsWith(id))).toContain(
       `grace,grace@example.com,false,'=1+1,"'@a ""b"", c",true,user,org_default,`,
     )
+    expect(users.find(row => row.startsWith(alan.id))).toContain(",'＝1+1,Turing,")
     await open('Audit log')
     await page.getByLabel('Event').selectOption('client.created')
     await page.waitForURL(/type=client.created/)

@@ -22,7 +22,7 @@ const cellOf = (value: unknown): string => {
     : typeof value === 'object' && value !== null
       ? JSON.stringify(value)
       : String(value ?? '')
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  const safe = /^[=+\-@＝＋－＠\t\r\n]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
