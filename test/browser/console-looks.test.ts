@@ -63,6 +63,10 @@ testInChromium(
     expect(await label('CSS').count()).toBe(0)
     expect(await axeFindings(at.page)).toEqual([])
     await at.page.unrouteAll()
+    await at.page.route(`**${custom_css}`, route => route.abort())
+    await at.button('Try again').click()
+    await at.page.getByText('The server cannot be reached.').waitFor()
+    await at.page.unrouteAll()
     await at.button('Try again').click()
     await until(async () => (await label('CSS').inputValue()).includes('h1 { color: red }'))
   },

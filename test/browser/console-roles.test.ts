@@ -1,9 +1,11 @@
 /** Tests in a browser that each role can be reached in the console, even when roles fill several pages. */
 import { expect } from 'bun:test'
+import type { Route } from 'playwright-core'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addOrganization } from '#test/support/people.ts'
 
 const at = inConsole()
 const { stored } = at
@@ -191,6 +193,30 @@ testInChromium(
     expect(await check('delete').first().isChecked()).toBe(true)
     expect(await lead.count()).toBe(0)
     expect(await axeFindings(at.page)).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-61 a list of several organizations says once that its next page failed, and a name is read again',
+  async () => {
+    const { page, served } = at
+    const acme = await addOrganization(served.app, 'acme', { name: 'Acme' })
+    await makeRoles()
+    await create(served.app, '/roles', { name: 'helper', permissions: [], organization_id: acme.id })
+    const failure = { error: 'server_error', error_description: 'Busy.', status: 503 }
+    const fail = (route: Route) => route.fulfill({ status: 503, json: failure })
+    await page.route(/\/organizations\/org_/, fail)
+    await enterConsole(page, served.url, '/console/roles')
+    await main().getByRole('heading', { level: 2, name: acme.id }).waitFor()
+    await page.unroute(/\/organizations\/org_/)
+    await at.walk('groups')
+    await at.walk('roles')
+    await main().getByRole('heading', { level: 2, name: 'Acme' }).waitFor()
+    await page.route(/\/roles\?.*cursor=/, fail)
+    await at.button('Show more').click()
+    await page.getByText('Busy.').waitFor()
+    expect(await page.getByText('Busy.').count()).toBe(1)
   },
   60_000,
 )

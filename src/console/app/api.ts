@@ -84,26 +84,26 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
-const send = async (
+const fetched = (url: string, options?: RequestInit): Promise<Response> =>
+  fetch(url, options).catch(() => {
+    throw new ApiError({ status: 0, error: 'offline', error_description: words.failures.unreachable })
+  })
+
+const send = (
   method: string,
   path: string,
   { body, if_match, confirm, signal }: CallOptions,
-): Promise<Response> => {
-  try {
-    return await fetch(`/api/v1/admin${withQuery(path, { confirm })}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${accessToken()}`,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(if_match && { 'if-match': if_match }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-    })
-  } catch {
-    throw new ApiError({ status: 0, error: 'offline', error_description: words.failures.unreachable })
-  }
-}
+): Promise<Response> =>
+  fetched(`/api/v1/admin${withQuery(path, { confirm })}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${accessToken()}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(if_match && { 'if-match': if_match }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  })
 
 const problemOf = async (answer: Response): Promise<Problem> => {
   const text = await answer.text()
@@ -168,7 +168,7 @@ export const callApi = async <T>(
  * @throws ApiError
  */
 export const readText = async (url: string): Promise<string> => {
-  const answer = await fetch(url)
+  const answer = await fetched(url)
   if (!answer.ok) throw new ApiError(await problemOf(answer))
   return answer.text()
 }

@@ -126,7 +126,7 @@ export const ListCard = <T,>(props: {
   const groups = titleOf ? [...Map.groupBy(list.items, titleOf)] : []
   return (
     <>
-      {groups.length > 1 ? (
+      {groups.length > 1 && !list.problem ? (
         <div class="stack">
           {groups.map(([title, items]) => (
             <Card key={title} flush title={title}>

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { read } from './api.ts'
+import { asProblem, read } from './api.ts'
 import { mayListOrganizations } from './me.ts'
 import { Value } from './parts.tsx'
 import { person } from './session.ts'
@@ -37,12 +37,19 @@ const pathOf = (type: string, id: string): string | undefined =>
 
 /**
  * Names of objects by path. Each name is read once, so that a list needs few calls. A name is undefined when
- * the object is deleted or the caller may not see it.
+ * the object is deleted or the caller may not see it. After any other failure, the name is read again when it
+ * is next shown.
  */
 const known = new Map<string, Promise<string | undefined>>()
 
 const readName = (path: string): Promise<string | undefined> => {
-  const reading = known.get(path) ?? read<Names>(path).then(nameOf, () => undefined)
+  const reading =
+    known.get(path) ??
+    read<Names>(path).then(nameOf, error => {
+      const { status } = asProblem(error)
+      if (status !== 403 && status !== 404) known.delete(path)
+      return undefined
+    })
   known.set(path, reading)
   return reading
 }

@@ -69,8 +69,8 @@ const begin = async (path: string, more: Record<string, string>): Promise<never>
   return new Promise(() => {})
 }
 
-/** Redeems the code in the URL of the redirect. Returns the path of the screen to show. */
-const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
+/** Redeems the code in the URL of the redirect, and keeps the token. */
+const finish = async ({ state, verifier }: Attempt): Promise<void> => {
   const parameters = oauth.validateAuthResponse(server, client, new URL(location.href), state)
   const answer = await oauth.authorizationCodeGrantRequest(
     server,
@@ -89,7 +89,6 @@ const finish = async ({ state, verifier, path }: Attempt): Promise<string> => {
     requireIdToken: true,
   })
   accept(result.access_token, oauth.getValidatedIdTokenClaims(result) ?? {})
-  return path
 }
 
 /**
