@@ -19,7 +19,7 @@ export interface ConsoleFiles {
    * scripts, so that all load at the same time.
    */
   first: string[]
-  /** The script with the words of the console, by language. */
+  /** Name of the script with the words of the console, by language. */
   words: Record<string, string>
   style: string
 }

@@ -144,7 +144,10 @@ const page = async (context: Context, { request, locale }: Call): Promise<Respon
   return seeOther(`${pathname}?${searchParams}`)
 }
 
-/** Returns the routes of the console: its files, and its page for every other path below `/console`. */
+/**
+ * Returns the routes of the console: its files, the preview of the login page, and the page for every other
+ * path below `/console`. Returns no routes when the setting `console` is off.
+ */
 export const consoleRoutes = (context: Context) =>
   pageRoutes(
     context,

@@ -39,7 +39,10 @@ interface Calling {
 
 const Operation = createContext<Calling>({ limits: {}, problem: undefined, standing: undefined })
 
-/** Returns a refusal without the details of edited fields, because these details are about the old values. */
+/**
+ * Returns a refusal without the details of edited fields, because these details are about the old values.
+ * Returns undefined when a field was edited and the refusal has no other details.
+ */
 const standingOf = (problem: Problem | undefined, edited: string[]): Problem | undefined => {
   if (!problem || edited.length === 0) return problem
   const details = problem.details?.filter(

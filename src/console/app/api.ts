@@ -8,7 +8,7 @@ export interface Detail {
   message: string
 }
 
-/** Refusal of the admin API, or another failure. `status` is 0 when the API has not answered. */
+/** Refusal of the admin API, or another failure. `status` is 0 for a failure that is not an answer. */
 export interface Problem {
   status: number
   error: string
@@ -33,6 +33,7 @@ export class ApiError extends Error {
 /** Question that asks the person to authenticate again. If the person declines, the call fails. */
 export interface Renewal {
   reason: 'step_up' | 'ended'
+  /** Maximum seconds since the login of the new token. */
   max_age: number
   answer(granted: boolean): void
 }
@@ -77,7 +78,7 @@ const askToConfirm = (name: string): Promise<boolean> =>
 /** Options of a call. */
 export interface CallOptions {
   body?: unknown
-  /** Entity tag with which the object was read. */
+  /** Entity tag with which the object was read, or `*` for a change of any stored version. */
   if_match?: string
   /** Name that the person typed to confirm the call. */
   confirm?: string

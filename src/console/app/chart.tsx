@@ -24,6 +24,7 @@ const ceiling = (value: number): number => {
 /**
  * Shows logins and failed logins by day as bars. The chart starts with the first day that has a login or a
  * failed login. It shows at least the last seven days. Screen readers get the numbers of all days in a table.
+ * If no day has a login or a failed login, nothing is shown.
  */
 export const Chart = ({ points: all }: { points: Point[] }) => {
   const first = all.findIndex(({ logins, failed_logins }) => logins + failed_logins > 0)

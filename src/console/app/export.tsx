@@ -7,7 +7,7 @@ import { show } from './toast.tsx'
 import { say, words } from './words.ts'
 
 /**
- * Maximum exported rows. The API counts the rows of a filtered list up to the same number, so a list with an
+ * Maximum exported rows. The screens show an exact total up to the same number (`shownOf`), so a list with an
  * exact total is exported completely.
  */
 const MOST = 10_000

@@ -6,8 +6,9 @@ const { nav } = words
 type Member = readonly [href: string, label: string]
 
 /**
- * Related lists that need the same permission. The menu shows only the first list of each family, so the menu
- * stays short. Links on the screen of the first list lead to the other lists.
+ * Related screens that need the same permission. The menu shows only the first list of each family, so the
+ * menu stays short. Links on the screen of a list lead to the other lists of its family. The screens of looks
+ * have no list: a button on the screen of an organization leads to its looks.
  */
 const families: readonly (readonly Member[])[] = [
   [
@@ -28,9 +29,9 @@ const families: readonly (readonly Member[])[] = [
 const isAt = (href: string): boolean => path.value === href || path.value.startsWith(`${href}/`)
 
 /**
- * True when the current screen is in the family of the menu entry with this path. For a caller who sees only
- * one organization, the entry leads to the screen of that organization, which is below the family's first
- * list.
+ * True when the current screen is that of the menu entry with this path, is below it, or is in its family.
+ * For a caller who sees only one organization, the entry leads to the screen of that organization, which is
+ * below the family's first list. No screen is below the overview.
  */
 export const isWithin = (href: string): boolean =>
   href === '/console'

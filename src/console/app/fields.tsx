@@ -23,8 +23,9 @@ export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean })
 )
 
 /**
- * Returns the message for a text, or for a list of texts, that exceeds the limits of the API. Returns
- * undefined for a text that is empty or within the limits.
+ * Returns the API's message for a text that is too long or does not match the pattern. For a list, returns
+ * the message for too many texts, or that for the first such text. Returns undefined for a text that is empty
+ * or within the limits.
  */
 const complaintOf = (text: string, limit: Limit): string | undefined => {
   const { maxLength = Infinity, pattern, message, maxItems, item = {} } = limit
@@ -127,7 +128,7 @@ export const Check = (props: {
   </label>
 )
 
-/** Shows a labelled choice among fixed values. */
+/** Shows a labelled choice among the given values. The hint and the refusals need a `name`. */
 export const Choice = (props: {
   label: string
   value: string

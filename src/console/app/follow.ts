@@ -33,9 +33,9 @@ async function* messagesOf(answer: Response): AsyncGenerator<Message> {
 
 /** State of a stream of the admin API. */
 export interface Followed<T> {
-  /** Items that are newer than the latest call of `onStart`, newest first. */
+  /** Items that arrived after the latest call of `onStart`, newest first. The list may contain them, too. */
   items: T[]
-  /** Number of items received so far. */
+  /** Number of items received from the stream at this path. */
   count: number
   isOpen: boolean
   problem: Problem | undefined
@@ -72,8 +72,8 @@ export const useStream = <T>(path: string | undefined, onStart: () => void): Fol
       }
       start()
       for await (const { event, data } of messagesOf(answer)) {
-        // The API has refused the token, or the console has dropped it after a time without activity. The
-        // next attempt asks the person to sign in again.
+        // The API has ended the stream, or the console has dropped the token after a time without activity.
+        // If the token is the reason, the next attempt asks the person to sign in again.
         if (event === 'error' || accessToken() === '') return
         if (kept === KEPT) start()
         kept++

@@ -199,7 +199,8 @@ const Difference = (props: { stored: object; values: object; changed: object; pa
 
 /**
  * Shows the form of an object. While there are changes, a bar shows the button to save. The bar also shows
- * why saving was refused. A dialog appears when another person has changed the object.
+ * why saving was refused. If the reason is that another person has changed the object, a dialog asks which
+ * values to keep.
  */
 export const EditForm = <T extends object>(props: {
   edit: ReturnType<typeof useEdit<T>>

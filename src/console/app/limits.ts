@@ -43,7 +43,8 @@ const printedBy = (file: string) => {
 export const seedFields = (): Record<string, Record<string, string>> => printedBy('seed-fields.ts')
 
 /**
- * Returns the limits of the fields in the OpenAPI document, by operation, such as `PUT /users/*`, and by
- * field name. In a field name `*` stands for the index of a list or the key of a record. This is a Bun macro.
+ * Returns the limits of the fields in the OpenAPI document, by operation and field name. The operations are
+ * those on a list or on one object, such as `POST /users` and `PUT /users/*`. In a field name `*` stands for
+ * the index of a list or the key of a record. This is a Bun macro.
  */
 export const fieldLimits = (): Record<string, Record<string, Limit>> => printedBy('field-limits.ts')

@@ -6,7 +6,8 @@ import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
 /**
- * Shows the rows of a list. When there are no rows, shows that the list is loading, has failed or is empty.
+ * Shows the rows of a list, or that the list is loading or empty. A failure is shown in place of all rows,
+ * even when only the next page has failed.
  */
 export const Rows = <T,>(props: {
   list: { problem: Problem | undefined; reload(): void }
@@ -35,8 +36,8 @@ export const EmptyCard = (props: {
 )
 
 /**
- * Shows a short list on a card with a title. An empty list takes one line. The card has no button for the
- * next page when `aside` links to the whole list.
+ * Shows a short list on a card with a title. An empty list takes one line, without `lead` and `aside`. A list
+ * with `aside` has no button for the next page, because `aside` links to the whole list.
  */
 export const ShortList = <T,>(props: {
   title: string
@@ -117,7 +118,10 @@ export const ListCard = <T,>(props: {
   list: Listed<T>
   title?: string
   lead?: string
-  /** Returns the title of the card that shows an item. Items with the same title share a card. */
+  /**
+   * Returns the title of the card that shows an item. Items with the same title share a card. If all items
+   * share one card, or the list has failed, the card has the title `title`.
+   */
   titleOf?(item: T): string
   empty: ComponentChildren
   row(item: T): ComponentChildren

@@ -70,7 +70,10 @@ const notices: Record<string, [title: string, text: string]> = {
   renewed: [words.stopped.renewed, words.stopped.renewedText],
 }
 
-/** Shows why there is no session, and a button to sign in. */
+/**
+ * Shows why the console cannot start, and a link to try again or to the console's address. A window that has
+ * renewed the token shows no link, because the person continues in the other window.
+ */
 const Stopped = ({ reason }: { reason: string }) => {
   const [, elsewhere] = /^elsewhere (.+)/.exec(reason) ?? []
   const [title, text] = elsewhere

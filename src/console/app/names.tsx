@@ -97,7 +97,8 @@ export const NamedLink = ({ type, id }: { type: string; id: string }) => {
 
 /**
  * Reads the names of the organizations to which the objects belong. Returns a function that maps the id of an
- * organization to its name. If `withOwn` is false, the name of the caller's own organization is undefined.
+ * organization to its name. A name is undefined until it is read. If `withOwn` is false, the name of the
+ * caller's own organization is undefined. A caller who may not list organizations gets no names.
  */
 export const useOrganizations = (
   objects: readonly { organization_id: string }[],
@@ -113,7 +114,10 @@ export const useOrganizations = (
   return id => names[id]
 }
 
-/** Shows a separator and a link to an organization, unless it is the caller's own organization. */
+/**
+ * Shows a separator and a link to an organization. Shows nothing for the caller's own organization, and
+ * nothing to a caller who may not list the organizations.
+ */
 export const ForeignOrganization = ({ id }: { id: string }) =>
   mayListOrganizations() && id !== person.value?.organization_id ? (
     <>

@@ -10,8 +10,8 @@ import { words } from './words.ts'
 let hasSeveral = false
 
 /**
- * Lets the person choose an organization. The field is hidden on a server with one organization, and from
- * callers who may not list all organizations.
+ * Lets the person choose an organization. The field is hidden from callers who may not list all
+ * organizations. On a server with one organization it is shown only if the form or filter already has an id.
  */
 export const OrganizationField = (props: { hint?: string; id?: string; onValue(id: string): void }) => {
   const { onValue, ...more } = props

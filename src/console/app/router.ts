@@ -39,7 +39,7 @@ export const opened = signal(0)
 const visits = signal(0)
 /**
  * The way in which the current screen was opened. Undefined after the person has pressed a key or a pointer
- * button.
+ * button, and for the first screen of the page unless the address has a fragment.
  */
 let arrival: 'link' | 'history' | undefined
 

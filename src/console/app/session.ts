@@ -136,15 +136,19 @@ export const watchIdleness = (): void => {
 
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
 
-/** The console cannot sign the person in. The message says why. */
+/**
+ * The page has no session. The message is `insecure`, `renewed`, `elsewhere` with the URL of the console, or
+ * the reason that the server gave.
+ */
 export class SessionError extends Error {}
 
 /**
  * Redirects to the login page, or handles the redirect back. Resolves when there is a token. A window that
  * was opened only to renew the token sends the token to the console's window, closes and throws.
  *
- * @throws SessionError when the page cannot sign the person in, and in the window that has sent a renewed
- * token
+ * @throws SessionError when the address cannot have a session, when the server refuses the authorization
+ * request, and in the window that has sent a renewed token; other errors for an invalid redirect back and for
+ * a failed token request
  */
 export const startSession = async (): Promise<void> => {
   const { origin, pathname, search, hash } = location
@@ -176,8 +180,8 @@ export const startSession = async (): Promise<void> => {
 }
 
 /**
- * Opens a window in which the person authenticates again. Resolves to true when that window has sent a token
- * of the same person.
+ * Opens a window in which the person authenticates again. Resolves when that window has sent a token: to true
+ * if the token is of the same person, otherwise to false. Never resolves if the person closes the window.
  */
 export const renew = (max_age: number): Promise<boolean> =>
   new Promise(resolve => {

@@ -56,7 +56,7 @@ export const say = (text: Text, params: Record<string, string | number>): string
 
 /**
  * Returns the number of shown rows and the total as text. A total above 10,000 is shown as "more than
- * 10,000", because the API counts no further.
+ * 10,000", because the API counts the rows of a filtered list no further.
  */
 export const shownOf = (shown: number, total: number): string =>
   total > 10_000 ? say(words.common.ofMany, { shown, total: 10_000 }) : say(words.common.of, { shown, total })
