@@ -26,8 +26,8 @@ interface ConfirmedBy {
  * Prepares a change that may leave the organization without an enabled administrator, such as the deletion of
  * a user. Call this function before the change. Call the returned function after the change, in the same
  * write. The returned function refuses a change by `caller` that removes the last enabled administrator,
- * because nobody could then administer the organization. The change is accepted when `caller` is absent, and
- * when `confirmed` is true or equals `name` (the name of the changed user or group).
+ * because nobody in the organization could then administer it. The change is accepted when `caller` is
+ * absent, and when `confirmed` is true or equals `name` (the name of the changed user or group).
  *
  * @throws AppError 409 `last_administrator`, from the returned function
  */
