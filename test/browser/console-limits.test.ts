@@ -95,7 +95,7 @@ const testDuration = async (field: Locator, name: string, { min = 0, max = 0 }: 
     expect([name, count, said]).toEqual([
       name,
       count,
-      isGood ? '' : expect.stringMatching(/^A number and s, m, h or d, such as (?:1[md]|5m)\.$/),
+      isGood ? '' : expect.stringMatching(/^A number and s, m, h, d or w, such as (?:1[md]|5m)\.$/),
     ])
   }
   await field.fill(stored)

@@ -120,7 +120,7 @@ testInChromium(
     await label('Name').press('Enter')
     await isOpen('Tokens')
     expect(await focused()).toBe('access_token_ttl')
-    await page.getByText('A number and s, m, h or d, such as 1m.').waitFor()
+    await page.getByText('A number and s, m, h, d or w, such as 1m.').waitFor()
     await label('Lifetime of access tokens').fill('2h')
     await page.getByLabel('New ID token with each refresh').check()
 
