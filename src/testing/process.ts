@@ -39,7 +39,7 @@ interface ReadyLine {
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
- * @throws Error with the output of the executable when it does not start
+ * @throws Error with the output of the executable when it does not start, and for `tls` with an image
  *
  * @example
  * await using server = await startGatehouse({ executable: './gatehouse' })
@@ -139,7 +139,11 @@ const readyLine = (child: ChildProcessWithoutNullStreams, program: string): Prom
     let errors = ''
     const collect = (chunk: Buffer) => {
       output += chunk
-      const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
+      // The last part may be the beginning of a line.
+      const line = output
+        .split('\n')
+        .slice(0, -1)
+        .find(text => text.startsWith('{"event":"ready"'))
       if (!line) return
       child.stdout.off('data', collect).resume()
       child.stderr.off('data', collectErrors).resume()
