@@ -107,11 +107,12 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   const { clientId, resource, now = Date.now, cache = new Map<string, CachedToken>() } = options
   const issuer = `${options.issuer ?? ''}`.replace(/\/$/, '')
   const url = options.tokenEndpoint ?? `${issuer}/oauth/token`
+  const source = options.tokenEndpoint === undefined ? 'issuer' : 'tokenEndpoint'
   const send: Fetch = options.fetch ?? ((input, init) => fetch(input, init))
   const renewals = new Map<string, Promise<CachedToken>>()
   const cancels = cancelsAtEnd()
   const problems = [
-    isHttpUrl(url) ? '' : `issuer must be an http(s) URL, got ${JSON.stringify(options.issuer)}`,
+    isHttpUrl(url) ? '' : `${source} must be an http(s) URL, got ${JSON.stringify(options[source])}`,
     clientId ? '' : 'clientId is missing',
     options.clientSecret ? '' : 'clientSecret is missing',
   ].filter(Boolean)
@@ -188,7 +189,7 @@ async function requestToken(
   if (typeof access_token !== 'string' || `${token_type}`.toLowerCase() !== 'bearer') {
     throw new TokenRequestError('token_endpoint_unavailable', 200, `${url} answered without a bearer token`)
   }
-  // Without expires_in the lifetime is unknown, so the token is used once and not cached.
+  // Without expires_in the lifetime is unknown, so the token counts as expired for all later calls.
   const life = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1000 : 0
   const lead = Math.max(RENEW_BEFORE, life / 10) * (1 + JITTER * Math.random())
   // A token that is valid for less than two minutes is renewed after half of its lifetime, not at each call.

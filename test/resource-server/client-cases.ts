@@ -241,6 +241,10 @@ export const services: Case[] = [
         /issuer .*; clientId .*; clientSecret /,
       )
       throws(
+        () => clientOf(world, { tokenEndpoint: 'nowhere' }),
+        /server: tokenEndpoint must be an http\(s\) URL, got "nowhere"$/,
+      )
+      throws(
         () => client.clientFromEnv({}, {}),
         /SERVICE_URL .*; SERVICE_CLIENT_ID .*; SERVICE_CLIENT_SECRET is not set/,
       )
