@@ -10,7 +10,8 @@ export interface Entry {
   mode?: number
 }
 
-const bytesOf = async ({ content }: Entry): Promise<Uint8Array<ArrayBuffer>> =>
+/** Returns the content of a file of a package. */
+export const bytesOf = async ({ content }: Entry): Promise<Uint8Array<ArrayBuffer>> =>
   typeof content === 'string'
     ? Buffer.from(content)
     : content instanceof Uint8Array

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Build } from './build.ts'
 import { names, pythonVersion } from './names.ts'
-import { type Entry, zip } from './pack.ts'
+import { bytesOf, type Entry, zip } from './pack.ts'
 import type { Target } from './targets.ts'
 
 /**
@@ -44,14 +44,9 @@ ${await Bun.file(join(build.root, 'README.md')).text()}`,
     { path: `${info}/licenses/LICENSE`, content: { from: join(build.root, 'LICENSE') } },
   ]
   const rows = await Promise.all(
-    entries.map(async ({ path, content }) => {
-      const bytes =
-        typeof content === 'string'
-          ? Buffer.from(content)
-          : content instanceof Uint8Array
-            ? content
-            : await Bun.file(content.from).bytes()
-      return `${path},sha256=${createHash('sha256').update(bytes).digest('base64url')},${bytes.length}`
+    entries.map(async entry => {
+      const bytes = await bytesOf(entry)
+      return `${entry.path},sha256=${createHash('sha256').update(bytes).digest('base64url')},${bytes.length}`
     }),
   )
   const record = { path: `${info}/RECORD`, content: `${[...rows, `${info}/RECORD,,`].join('\n')}\n` }
