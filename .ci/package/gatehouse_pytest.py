@@ -22,8 +22,8 @@ import pytest
 
 
 class Gatehouse:
-    """A running server. `url` is the issuer, `client_id` and `client_secret` those of the first confidential client,
-    `password` that of the users of the default seed."""
+    """A running server. `url` is the issuer, `client_id` and `client_secret` those of the first confidential client, or
+    of the first client if none is confidential. `password` is that of the users of the default seed."""
 
     def __init__(self, ready, process, reader):
         self.url = ready["url"]
@@ -47,7 +47,8 @@ class Gatehouse:
         self._reader = reader
 
     def token(self, **options):
-        """Returns an access token. Options: user, client_id, scope, roles, claims, expires_in (seconds), bad."""
+        """Returns a token. Options: user, organization, client_id, scope, roles, claims, expires_in (seconds), kind
+        (default "access_token", or "id_token"), bad."""
         request = urllib.request.Request(
             self._local_url + "/dev/mint",
             json.dumps(options).encode(),
