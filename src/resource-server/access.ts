@@ -70,7 +70,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
  * Returns the bearer token of the Authorization header. Returns undefined when the header is missing or has
  * another scheme. The query and the body are never read: a token in the query would end up in logs.
  *
- * @throws TokenMalformedError when the header is not one well-formed bearer token
+ * @throws TokenMalformedError when the scheme is `Bearer`, but not exactly one well-formed token follows
  */
 export function findToken({ headers }: CredentialSource): string | undefined {
   const header = headers.get('authorization')?.trim()

@@ -45,8 +45,8 @@ export function gatehouse(verifier: Verifier, options?: ElysiaOptions) {
 
   /**
    * `transform` is the last hook before validation. A status that `transform` returns ends the request. A
-   * body that cannot be parsed fails before `transform` runs. In this case the `error` hook answers an
-   * unauthorized caller with 401.
+   * body that cannot be parsed fails before `transform` runs. In this case the `error` hook checks the token,
+   * so that an unauthorized caller gets the same answer as for any other body.
    *
    * Elysia reads the source code of a hook, and parses the body of every request when the hook passes on its
    * whole context. These hooks therefore destructure their argument.

@@ -41,7 +41,7 @@ export class TokenMissingError extends AccessError {
 }
 
 /**
- * The token is not a well-formed signed JWT of at most 8 KiB, or its header has a parameter that is never
+ * The token is not a well-formed signed JWT of at most 15 KiB, or its header has a parameter that is never
  * accepted.
  */
 export class TokenMalformedError extends AccessError {

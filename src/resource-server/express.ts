@@ -11,8 +11,8 @@ declare global {
   namespace Express {
     interface Request {
       /**
-       * Set by `auth`. Undefined when the route has no `auth`. Also undefined when the rules of the route are
-       * optional and the request has no valid token.
+       * Set by `auth` and `protect`. Undefined when the route is open. Also undefined when the rules of the
+       * route are optional and the request has no valid token.
        */
       claims?: Claims | undefined
     }
@@ -50,10 +50,9 @@ export function auth(verifier: Verifier, options?: ExpressOptions): RequestHandl
 }
 
 /**
- * Returns the claims of a request behind `auth`.
+ * Returns the claims of a request behind `auth` or `protect`.
  *
- * @throws Error when the route has no `auth`, or when its rules are optional and the request has no valid
- *   token
+ * @throws Error when the route is open, or when its rules are optional and the request has no valid token
  */
 export function getClaims(req: Request): Claims {
   if (!req.claims) throw new Error('This request has no claims: guard its route with auth(verifier)')

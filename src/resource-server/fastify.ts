@@ -68,8 +68,8 @@ function refuseUnguarded({ all, guarded }: Routes) {
  * Plugin that guards the routes that have `config.auth`. The plugin checks a request before the body is read,
  * sets `request.claims`, and adds `schema.security` for OpenAPI. Register the plugin before the routes.
  *
- * @throws Error at the start of the app, when a route with `config.auth` was registered before the plugin or
- *   outside the plugin's scope
+ * @throws Error when `fastify()` was called before this module was imported; at the start of the app, when a
+ *   route with `config.auth` was registered before the plugin or outside the plugin's scope
  *
  * @example
  * await app.register(gatehouse, { verifier })
@@ -102,6 +102,7 @@ export const gatehouse: FastifyPluginAsync<FastifyOptions> = async (app, { verif
     }
   })
 }
+
 /**
  * Plugin that makes the app a protected resource, such as an MCP server. The plugin serves the metadata
  * document, guards all paths except the open ones, and sets `request.claims`. It checks a request before the

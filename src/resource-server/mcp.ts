@@ -47,8 +47,8 @@ export type Protection = {
    */
   readonly metadataPath: string
   /**
-   * All paths of the document. A resource that ends with a slash has two: `metadataPath`, and this path with
-   * a slash.
+   * All paths of the document. A resource whose path ends with a slash has two: `metadataPath`, and this path
+   * with a slash. A resource with the path `/` has only `metadataPath`.
    */
   readonly metadataPaths: readonly string[]
   /**
@@ -145,8 +145,8 @@ export function pathOf(request: Request): string {
 /**
  * Guards a fetch handler that is a protected resource, such as an MCP server. Serves the metadata document. A
  * request without a valid token gets a challenge that names this document. An `AccessError` that the handler
- * throws is answered like a refused request. A wildcard route of Bun's router must not have open paths. The
- * wildcard also matches dot segments, and the URL of the request does not show these.
+ * throws is answered like a refused request. If the handler serves a wildcard route of Bun's router, leave
+ * out `open`: the wildcard also matches dot segments, and the URL of the request does not show these.
  *
  * @param handle gets the claims, or undefined for open paths
  * @throws ConfigurationError when the verifier has no http(s) `resource`

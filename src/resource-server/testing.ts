@@ -58,8 +58,9 @@ export type TestIssuer = {
   /** Returns an invalid token, which a verifier must refuse. */
   badToken(kind: BadToken): Promise<string>
   /**
-   * Creates and publishes a new current key. The default of `kid` is a new kid. `keep: false` removes the
-   * earlier published keys. With `publish: false` the new key signs tokens but is not published.
+   * Creates a new current key and publishes it beside the earlier keys, or in their place with `keep: false`.
+   * With `publish: false` the new key signs tokens, and the published keys stay as they are. `kid` is a new
+   * one by default, and `alg` that of the current key.
    */
   rotate(options?: { kid?: string; alg?: Algorithm; keep?: boolean; publish?: boolean }): Promise<JWK>
 }
