@@ -10,7 +10,7 @@ interface Server {
   ca_file?: string | null
 }
 
-/** Returns a function that calls a control. For a refused call it throws an Error with the reason. */
+/** Returns a function that calls a control. If the call is refused or fails, the function throws an Error. */
 const sender = ({ url, control_token, ca_file }: Server) => {
   const call = fetchDirectly(ca_file)
   return async (
@@ -40,8 +40,8 @@ const sender = ({ url, control_token, ca_file }: Server) => {
  * Returns the controls of a development server that runs already. Several test processes can thus share a
  * server.
  *
- * @param server default: the server of `gatehouse exec`, by the variables SERVICE_URL and SERVICE_DEV_TOKEN
- * @throws Error without a `server` and these variables
+ * @param server default: the server of `gatehouse exec`, which SERVICE_URL and SERVICE_DEV_TOKEN name
+ * @throws Error when no `server` is given and one of these variables is not set
  *
  * @example
  * const gatehouse = connectGatehouse() // in a test that `gatehouse exec -- npm test` runs
@@ -52,7 +52,7 @@ export const connectGatehouse = (server: Server = serverOfExec()): Controls => {
   const ask = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
     (await (await send(method, path, body)).json()) as T
   const run = async (method: string, path: string, body?: unknown): Promise<void> => {
-    // Reading the body lets the connection be used again.
+    // An unread body would keep its connection open.
     await (await send(method, path, body)).text()
   }
   const query = (filter: object = {}): string => {

@@ -12,7 +12,8 @@ export type * from './types.ts'
  *
  * @param options all have defaults
  * @returns the running server with its controls; `close` stops it and deletes the store
- * @throws ConfigError for an option that cannot be used, SeedError for a wrong seed
+ * @throws ConfigError for an option that cannot be used, SeedError for a wrong seed, StorageError when the
+ *   store cannot be written
  *
  * @example
  * await using server = await startGatehouse()

@@ -11,7 +11,7 @@ export const TEMPORARY_PREFIX = 'gatehouse-dev-'
 /**
  * Runs `use` with a new temporary directory. The directory is removed when `use` throws.
  *
- * @throws StorageError when the directory cannot be created, or the disk is full
+ * @throws StorageError when the folder of temporary files cannot be read or written, or the disk is full
  */
 export const inTemporaryDir = async <T>(use: (dir: string) => Promise<T>): Promise<T> => {
   const parent = tmpdir()
@@ -46,9 +46,9 @@ export const removeLeftovers = (parent = tmpdir()): void => {
 }
 
 /**
- * True for a directory of this user that is older than a minute and that no process has locked. A younger
- * directory may belong to a server that has not yet taken the lock, and this check takes the lock for a
- * moment. A symbolic link is never a leftover.
+ * True for a directory of this user that has not changed for a minute and that no process has locked. A
+ * directory that changed later may belong to a server that has not yet taken the lock, and this check takes
+ * the lock for a moment. A symbolic link is never a leftover.
  */
 const isLeftover = (path: string): boolean => {
   const found = lstatSync(path)

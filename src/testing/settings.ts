@@ -17,7 +17,7 @@ export const listening = (config: Config, port: number | undefined, exposed: boo
   outbound_allow: [...config.outbound_allow, ...HOSTS.map(host => `*=${host}:${exposed ? port : '*'}`)],
 })
 
-/** Passwords are hashed at low cost, because the passwords of development mode are public or random. */
+/** Costs of hashes: low, because those of development mode protect no password of a production server. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
 /** The options of a start that change settings (`StartOptions`). */

@@ -37,11 +37,11 @@ export interface StartOptions {
    * address.
    */
   internal_url?: string | undefined
-  /** Accepts an issuer whose host is not this machine. */
+  /** Accepts an issuer whose host is not `localhost`, 127.0.0.1 or ::1. */
   public_issuer?: boolean | undefined
   /** Further hosts for which the server accepts requests, besides its own host and loopback. */
   dev_hosts?: readonly string[] | undefined
-  /** True when the controls may be called from other machines. */
+  /** True when the controls may be called from other machines. Default: false. */
   remote_controls?: boolean | undefined
   /** Serves https with a certificate generated for this run. */
   tls?: boolean | undefined
@@ -54,9 +54,12 @@ export interface StartOptions {
    * none is confidential.
    */
   client?: string | undefined
-  /** Data directory to keep. Default: a temporary directory, which `close` deletes. */
+  /** Data directory to keep. Default: a temporary directory, which `stop` deletes. */
   data_dir?: string | undefined
-  /** Settings that override the defaults. The environment is not read. */
+  /**
+   * Settings that override the defaults. The environment is not read. `port`, `host`, `url`, the database,
+   * the master key and the costs of hashes in the settings are ignored.
+   */
   config?: Partial<Config> | undefined
   log?: Logger | undefined
 }
@@ -79,9 +82,11 @@ export interface Started extends DevFile {
 }
 
 /**
- * Starts the production server with the development controls, seeded, on a temporary store.
+ * Starts the production server with the development controls and the data of the seed, on the data directory
+ * or on a temporary one. After a failed start neither the port nor the directory stays in use.
  *
- * @throws ConfigError when an option or the data directory cannot be used; SeedError for an invalid seed
+ * @throws ConfigError when an option or the data directory cannot be used; SeedError for an invalid seed;
+ *   StorageError when the directory is locked, or cannot be written
  */
 export const start = (options: StartOptions = {}): Promise<Started> =>
   options.data_dir
@@ -207,7 +212,11 @@ const startOn = async (
   }
 }
 
-/** Returns the parts that are known before the server listens: settings, seed and credentials. */
+/**
+ * Returns the parts that are known before the server listens: settings, seed and credentials.
+ *
+ * @throws ConfigError, SeedError
+ */
 const prepare = async (data_dir: string, options: StartOptions) => {
   checkDataDir(data_dir)
   const config = configOf(options, data_dir)

@@ -12,6 +12,11 @@ interface OfOrganization {
   organization?: string
 }
 
+interface InOrganization {
+  /** Slug of an organization. Default: all organizations. */
+  organization?: string
+}
+
 /** A user of a seed. */
 export interface SeedUser extends OfOrganization {
   /** `usr_` and a UUID. The `sub` of tokens is the UUID alone. */
@@ -27,9 +32,12 @@ export interface SeedUser extends OfOrganization {
   /** Names of roles. Default: `user`. */
   roles?: string[]
   attributes?: Record<string, unknown>
-  /** Used for new users only; the password of an existing user stays. */
+  /**
+   * For new users only; the password of an existing user stays. `{ env }` names an environment variable. Only
+   * the seed of a server in a process of its own may use it.
+   */
   password?: string | { env: string }
-  /** A PHC string of argon2, or a bcrypt hash. */
+  /** A PHC string of argon2, or a bcrypt hash; for new users only, instead of a password. */
   password_hash?: string
   /** True when a new user must replace the password at the next login. Default: false. */
   password_temporary?: boolean
@@ -47,6 +55,7 @@ export interface SeedClient extends OfOrganization {
   scopes: string[]
   /** Default: null, which means that no kind was chosen. */
   kind?: 'web' | 'spa' | 'native' | 'service' | null
+  /** Required for a new confidential client. `{ env }` as for the password of a user. */
   client_secret?: string | { env: string }
   name?: string
   description?: string
@@ -64,10 +73,13 @@ export interface SeedClient extends OfOrganization {
   access_token_typ?: 'at+jwt' | 'JWT'
   refresh_token_reuse_window?: number
   id_token_on_refresh?: boolean
-  /** Names of roles and groups. Only people who have one of these roles or groups may use the client. */
+  /** Names of roles and groups. If there are any, only people with one of them may use the client. */
   allowed_roles?: string[]
   allowed_groups?: string[]
-  /** Further claims of tokens and userinfo. Maps the name of each claim to the path of its value. */
+  /**
+   * Further claims of tokens and userinfo. Maps the name of each claim to the path of its value, and
+   * optionally to the scope that a token needs for the claim.
+   */
   claims?: Record<string, string | { from: string; scope: string }>
   attributes?: Record<string, unknown>
   /** A picture as a data URI. */
@@ -135,18 +147,19 @@ export interface MintOptions extends OfOrganization {
    */
   user?: string
   /**
-   * Client of the token (`aud`); default: the first confidential client, or the first client if none is
-   * confidential.
+   * Client of the token (`aud`). Default: the client of `gatehouse exec --client`, else the first
+   * confidential client, else the first client.
    */
   client_id?: string
   /** Scopes, separated by spaces; default: all scopes of the client. */
   scope?: string
-  /** Roles that replace those of the user. */
+  /** Roles in an access token, in place of those of the user. */
   roles?: string[]
-  /** Claims that replace those of the token; null removes a claim. */
+  /** Claims to add to the token. They replace the token's own claims; null removes a claim. */
   claims?: Record<string, unknown>
-  /** Seconds. */
+  /** Seconds, at most a year. Default: the client's `access_token_ttl`. */
   expires_in?: number
+  /** Default: `access_token`. */
   kind?: 'access_token' | 'id_token'
   /** Makes the token invalid in the named way, so that a verifier has to refuse it. */
   bad?: BadTokenName
@@ -165,7 +178,7 @@ export interface Minted {
  * combined with any of these, or be the only fault.
  */
 export interface Fault {
-  /** Path, path prefix that ends in *, or short name of an endpoint. */
+  /** Path, path prefix followed by *, or short name of an endpoint. */
   endpoint:
     | 'authorize'
     | 'token'
@@ -176,13 +189,14 @@ export interface Fault {
     | 'discovery'
     | 'jwks'
     | `/${string}`
+  /** Limits the fault to requests with this client_id. Default: all requests. */
   client_id?: string
   /** Number of requests that get the fault; default: all until the faults are cleared. */
   times?: number
   /** Milliseconds by which the answer is delayed. */
   delay?: number
   status?: number
-  /** OAuth error code; status 400 by default. */
+  /** OAuth error code. Default: `server_error`. Without `status` the answer has status 400. */
   error?: string
   error_description?: string
   /** Sends no answer. */
@@ -219,6 +233,8 @@ export interface User {
   created_at: string
   updated_at: string
   last_login: string | null
+  /** Path of the uploaded picture; absent when the user has none. */
+  picture?: string | undefined
 }
 
 /** A request that the server received. `at` is ISO 8601. */
@@ -259,9 +275,9 @@ export interface AuditEvent {
   metadata: Record<string, unknown>
 }
 
-interface EventFilter extends OfOrganization {
+interface EventFilter extends InOrganization {
   type?: string
-  /** Lists only events with a higher `seq`. */
+  /** Leaves out the stored events with this or a lower `seq`. */
   after?: number
 }
 
@@ -271,39 +287,46 @@ export interface Controls {
   mint(options?: MintOptions): Promise<Minted>
   users: {
     /** Lists the first 1,000 users that were created. */
-    list(options?: OfOrganization): Promise<User[]>
+    list(options?: InOrganization): Promise<User[]>
     /** Creates users, and changes those whose user name or id already exists. */
     put(...users: SeedUser[]): Promise<void>
+    /** Deletes the user with this user name or e-mail address. */
     remove(user: string, options?: OfOrganization): Promise<void>
   }
+  /** `user` is a user name or an e-mail address. */
   mfa: {
     /** Enrols an authenticator app for the user; returns its secret in base32. */
     enrol(user: string, options?: OfOrganization): Promise<string>
-    /** Returns the current code of the user's authenticator app. */
+    /** Returns the current code of the user's authenticator app. Throws an Error when the user has none. */
     code(user: string, options?: OfOrganization): Promise<string>
   }
   /** Applies a seed. */
   seed(seed: Seed): Promise<void>
   /**
-   * Resets the whole server, or the organization with this slug, to the seed, and resets all rate limits.
-   * Signing keys stay.
+   * Resets the whole server with its clock, faults, records and mail, or the data of one organization, to the
+   * seed, and refills all rate limits. Signing keys and settings of the server stay.
    */
-  reset(options?: OfOrganization): Promise<void>
+  reset(options?: InOrganization): Promise<void>
   clock: {
     now(): Promise<Date>
+    /** Stops the clock at its current time. */
     freeze(): Promise<void>
+    /** A number is milliseconds since 1970. A running clock continues from this time. */
     set(time: Date | string | number): Promise<void>
     /** Milliseconds. Services under test keep their own clock. */
     advance(ms: number): Promise<void>
+    /** Follows the machine's clock again. */
     reset(): Promise<void>
   }
   keys: {
     list(): Promise<KeyState[]>
     /** Publishes the next key, which signs 15 minutes later or when it is activated. */
     publish(alg: SigningAlg): Promise<KeyState[]>
+    /** Makes the key sign from now on. */
     activate(kid: string): Promise<KeyState[]>
-    /** Removes a key that does not sign from the key set. */
+    /** Removes a key from the key set. Refused for a key that signs. */
     retire(kid: string): Promise<KeyState[]>
+    /** Removes a key from the key set, also one that signs. Another key then signs in its place. */
     revoke(kid: string): Promise<KeyState[]>
     /**
      * Signs the tokens of the key's algorithm with this private JWK from now on. Default of access tokens:
@@ -315,9 +338,9 @@ export interface Controls {
     add(fault: Fault): Promise<void>
     clear(): Promise<void>
   }
-  /** Lists recorded requests, newest last. */
+  /** Lists the latest 1,000 requests, newest last. */
   requests(filter?: { client_id?: string; path?: string }): Promise<ReceivedRequest[]>
-  /** Lists issued tokens, newest last. */
+  /** Lists the latest 1,000 issued tokens, newest last. */
   tokens(filter?: { client_id?: string }): Promise<IssuedToken[]>
   events: {
     /** Lists the latest 1,000 events, or the first 1,000 after `after`, newest last. */
@@ -333,11 +356,16 @@ export interface Gatehouse extends Controls {
   url: string
   /** Client of a minted token when `mint` gets no `client_id`. */
   client_id: string
+  /** null for a public client. */
   client_secret: string | null
-  /** Password of the users of the default seed; random in a container. */
+  /**
+   * Password of the users of the default seed. It is random when other machines can reach the server, as in a
+   * container or under a public issuer.
+   */
   password: string
   /** File of the certificate that clients have to trust; null without `tls`. */
   ca_file: string | null
+  /** Stops the server and deletes its store. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -358,7 +386,7 @@ export interface GatehouseOptions {
    * address.
    */
   internal_url?: string
-  /** Accepts an issuer whose host is not this machine, such as the name of a container. */
+  /** Accepts an issuer whose host is not `localhost`, 127.0.0.1 or ::1, such as the name of a container. */
   public_issuer?: boolean
   /** Serves https with a certificate generated for this run. */
   tls?: boolean
