@@ -43,7 +43,7 @@ export interface DevState {
   mail: CapturedMail
   /** Returns the rows as they were after the seed. */
   snapshot: () => Promise<Snapshot>
-  /** Client secrets of the seed, by client id. */
+  /** Client secrets of the seed and of the admin client, by client id. */
   secrets: ReadonlyMap<string, string>
   /** Password of the users of the default seed. */
   password: string
@@ -284,8 +284,8 @@ export const controls: Record<string, Control> = {
     json({ data: recorder.tokens({ client_id: searchParamsOf(call).get('client_id') ?? undefined }) }),
 
   /**
-   * Returns the audit events as JSON, or as server-sent events when the Accept header asks for a stream. The
-   * stream begins with the existing events.
+   * Returns audit events as JSON, at most 1,000, or as server-sent events when the Accept header asks for a
+   * stream. The stream begins with all existing events whose sequence number is larger than `after`.
    */
   'GET /dev/events': async (state, call) => {
     const query = searchParamsOf(call)

@@ -16,19 +16,20 @@ export interface DevCredentials {
   readonly admin_client_secret: string
 }
 
-/** Content of `dev.json`, by which other processes find a development server. */
+/** Content of `dev.json`. Other processes read it to find a development server. */
 export interface DevFile {
   /** The issuer. */
   url: string
   /** Address of the server on this machine. */
   local_url: string
   port: number
-  /** null after the server has stopped. */
+  /** null before the server is ready, and after it has stopped. */
   pid: number | null
   /** Bearer token of the controls. */
   control_token: string
   /** Client of a minted token when the call names no client. */
   client_id: string
+  /** null for a public client, and for a client whose seed contains only a hash of the secret. */
   client_secret: string | null
   /** Slug of the client's organization. */
   organization: string
@@ -48,7 +49,10 @@ export const readDevFile = (data_dir: string): DevFile | undefined => {
   return existsSync(path) ? { ...JSON.parse(readFileSync(path, 'utf8')), data_dir } : undefined
 }
 
-/** Writes `dev.json`, and `server.json`, by which commands on the data directory find every server. */
+/**
+ * Writes `dev.json` and `server.json`. Each server, also one in production, writes `server.json` for the
+ * commands that use its data directory.
+ */
 export const writeDevFile = (file: DevFile): void => {
   const { data_dir, url, local_url } = file
   const write = (name: string, content: object) =>

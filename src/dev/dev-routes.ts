@@ -84,10 +84,12 @@ const needsToken = () =>
   new AppError('invalid_token', 'The controls need the token that this server printed when it started.')
 
 /**
- * Admits callers on this machine that have the control token. If `remote` is not set, a caller on another
- * machine gets 404, so that the answer does not reveal the controls. The IP address alone does not prove that
- * a caller is on this machine, because requests through a tunnel or a container's network also seem to come
- * from this machine.
+ * Admits callers that have the control token. If `remote` is not set, the caller must also be on this
+ * machine. The IP address alone does not prove this, because requests through a tunnel or a container's
+ * network also seem to come from this machine.
+ *
+ * @throws AppError 404 for a caller on another machine, so that the answer does not reveal the controls; 401
+ *   without the token
  */
 const controlGuard =
   (isToken: (given: string) => boolean, remote: boolean): Guard =>

@@ -22,7 +22,7 @@ export interface DevelopmentOptions {
   /** Client of minted tokens. */
   client_id: string
   mail: CapturedMail
-  /** Client secrets of the seed, by client id. */
+  /** Client secrets of the seed and of the admin client, by client id. */
   secrets?: ReadonlyMap<string, string>
   /** True when the controls accept requests from other machines. */
   remote: boolean
@@ -101,7 +101,7 @@ const OWN_PATHS = /^\/(?:dev\/|guide(?:\/|$))/
 const SNAPSHOT_MS = 200
 
 const FORM = 'application/x-www-form-urlencoded'
-/** Maximum bytes of a recorded form. The endpoints have the same maximum (http/body.ts). */
+/** Maximum `content-length` of a recorded form. The endpoints accept no longer forms (http/body.ts). */
 const MAX_FORM_BYTES = 64 * 1024
 
 /**
@@ -157,8 +157,8 @@ const recorded = async (
 }
 
 /**
- * Warns once for each host that is not the issuer's host. A verifier that is configured with such a host
- * refuses every token, because the issuer differs.
+ * Warns once for each host that is neither the issuer's host nor the host of the internal URL. A verifier
+ * that is configured with such a host refuses every token, because the issuer differs.
  */
 const hostWarning = ({ config, log }: Context) => {
   const known = new Set([config.url, config.internal_url].flatMap(url => (url ? [new URL(url).host] : [])))

@@ -8,7 +8,10 @@ import type { Requested } from '#src/protocol/saml/read-authn-request.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { escapeHtml, hasWebScheme, hidden, html, postingPage } from './fake-openid.ts'
 
-/** A user from the form of the fake provider. Each non-empty field becomes an attribute of the assertion. */
+/**
+ * A user from the form of the fake provider. Each non-empty field except the subject becomes an attribute of
+ * the assertion.
+ */
 interface Person {
   name_id: string
   attributes: [name: string, value: string][]

@@ -8,7 +8,7 @@ interface FaultyRequest {
   client_id: string | undefined
 }
 
-/** Creates an empty list of faults. A request that matches a fault gets a faulty answer. */
+/** Creates an empty list of faults. The first fault that matches a request determines its answer. */
 export const openFaults = () => {
   let faults: Fault[] = []
 

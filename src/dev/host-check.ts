@@ -2,7 +2,7 @@ import type { Config } from '#src/config.ts'
 import { AppError, forbidden } from '#src/lib/app-error.ts'
 import { isIP } from '#src/lib/ip.ts'
 
-/** Host names that resolve to this machine (RFC 6761 section 6.3), as `URL` writes them. */
+/** Loopback addresses, and host names that mean this machine (RFC 6761 section 6.3), as `URL` writes them. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /** True when the host of a URL is a loopback name or a loopback address. Both mean this machine. */

@@ -29,8 +29,9 @@ const partOf = (token: string, part: 0 | 1): Claims =>
   JSON.parse(Buffer.from(token.split('.')[part] ?? '', 'base64url').toString())
 
 /**
- * Mints any token and signs it with the server's key. If the user and the client exist, an access token gets
- * a session, so that it can be revoked and introspected.
+ * Mints a token with any claims and signs it with the server's key. If the user and the client exist, an
+ * access token gets a session, so that it can be revoked and introspected. With `bad`, the token is then
+ * replaced by an invalid one.
  *
  * @throws AppError 422 for an unknown organization and for a disabled user
  */
@@ -107,7 +108,7 @@ const formOf = ({ config }: Issuer, client: Client | undefined, kind: Mint['kind
         typ: client?.access_token_typ ?? ('at+jwt' as const),
       }
 
-/** Returns the claims of a user. The claims of an invented user depend only on the name. */
+/** Returns claims of an existing or invented user. An invented user's claims depend only on the name. */
 const identity = async (context: Issuer, user: UserRow | undefined, name: string): Promise<Claims> => {
   const roles = user && (await context.store.read(q => effectiveRoles(q, user.id)))
   const digest = hash('sha256', name)

@@ -31,8 +31,8 @@ const pickUrl = ({ handle, csrf_token }: LoginStep, user_id: string): string =>
 
 /**
  * Shows a list of users in place of the login form. Each user has a stable `data-testid`. With `auto_login`,
- * the user that the `login_hint` names is signed in at once. A link below the list adds the parameter `form`
- * to the URL, which shows the login form of production.
+ * the enabled user whom the `login_hint` names is signed in at once. A link below the list adds the parameter
+ * `form` to the URL. A URL with this parameter shows the login form of production.
  */
 export const loginPicker =
   ({ auto_login }: { auto_login: boolean }) =>
@@ -65,7 +65,10 @@ const row = (
       </a></li>`
 }
 
-/** Returns the form that searches for users who are not in the list. Returns '' when all users are listed. */
+/**
+ * Returns the form that searches for users who are not in the list. Returns '' when the list of all users is
+ * not full.
+ */
 const searchForm = ({ handle }: LoginStep, users: readonly UserWithRoles[], search = ''): string =>
   users.length < SHOWN && search === ''
     ? ''

@@ -113,8 +113,8 @@ export const restoreOrganization = async (
     const { organization_id, id: own } = getTableColumns(tableOf(tx, name))
     return name === 'organizations' ? eq(own, id as never) : organization_id && eq(organization_id, id)
   }
-  // A table that has no column `organization_id` is skipped. Its rows refer to rows of other tables and are
-  // deleted together with these rows.
+  // A table that has no column `organization_id` is skipped. Rows that belong to a user, group or role are
+  // deleted together with it. Other rows, such as those of used assertions, name no organization and stay.
   for (const name of names(tx).reverse()) {
     const condition = belongs(name)
     if (condition) await tx.delete(tableOf(tx, name)).where(condition)

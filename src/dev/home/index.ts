@@ -32,8 +32,8 @@ const runAction = async (state: DevState, { request }: Call): Promise<Response> 
 }
 
 /**
- * Returns the handler of the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, and
- * the callback page.
+ * Returns the handler of the pages below /dev/: overview, mailbox, requests, webhooks, clock and faults, the
+ * pages that try a client, and the page that asks for the control token.
  */
 export const openHome = (state: DevState, access: Access) => {
   const trials = openTrials(state)

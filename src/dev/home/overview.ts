@@ -30,8 +30,8 @@ const tryLink = (
     : markup``
 
 /**
- * Returns the first page: users, endpoints and clients. A link for each client begins a login that ends on
- * the callback page.
+ * Returns the first page: clients, users and endpoints. For each client that has registered the callback
+ * page, a link begins a login that ends on that page.
  */
 export const overviewPage = async ({ context, secrets, password, exposed }: DevState): Promise<DevPage> => {
   const origin = context.config.url
