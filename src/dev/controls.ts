@@ -4,6 +4,7 @@ import { eventTypes } from '#src/audit/types.ts'
 import type { Context } from '#src/context.ts'
 import { integer, line, oneOf } from '#src/directory/fields.ts'
 import { readOrganizationBySlug } from '#src/directory/organizations/store.ts'
+import { whenTaken } from '#src/directory/store.ts'
 import { addFactor } from '#src/directory/users/factors/service.ts'
 import { listFactors } from '#src/directory/users/factors/store.ts'
 import { userAnswer } from '#src/directory/users/schema.ts'
@@ -59,6 +60,9 @@ const Reset = z.strictObject({
   /** Slug of the organization to reset. Default: everything, also the clock, faults, records and mail. */
   organization: line(64, 1).optional(),
 })
+
+const TAKEN =
+  'Another organization has taken a client id or another name of this organization. Reset the whole server.'
 
 const time = z.union(
   [z.iso.datetime({ offset: true }).transform(text => Date.parse(text)), z.int()],
@@ -168,14 +172,10 @@ export const resetAll = async (state: DevState): Promise<void> => {
 export const controls: Record<string, Control> = {
   'POST /dev/mint': async (state, call) => {
     const wanted = parse(Mint, await readJson(call.request))
-    const minted = await mint(state.context, wanted, { client_id: state.client_id, client_info: call })
-    const { token, claims, expires_in } = minted
-    state.recorder.issued({
-      client_id: wanted.client_id ?? state.client_id,
-      grant_type: 'mint',
-      kind: wanted.kind,
-      token,
-    })
+    const { client_id = state.client_id, kind } = wanted
+    const caller = { client_id, client_info: call }
+    const { token, claims, expires_in } = await mint(state.context, wanted, caller)
+    state.recorder.issued({ client_id, grant_type: 'mint', kind, token })
     return json({ token, token_type: 'Bearer', expires_in, claims })
   },
 
@@ -187,10 +187,7 @@ export const controls: Record<string, Control> = {
     )
     return json({ data: users.map(userAnswer) })
   },
-  'POST /dev/users': async (state, call) => {
-    const body = await readJson(call.request)
-    return seed(state, { users: Array.isArray(body) ? body : [body] })
-  },
+  'POST /dev/users': async (state, call) => seed(state, { users: [await readJson(call.request)].flat() }),
   'DELETE /dev/users': async (state, call) => {
     const user = await userOf(state, parse(Named, Object.fromEntries(searchParamsOf(call))))
     await deleteUser(state.context, user.id, hostActor)
@@ -224,7 +221,9 @@ export const controls: Record<string, Control> = {
       const snapshot = await state.snapshot()
       const known = snapshot.get('organizations')?.find(({ slug }) => slug === organization)
       const id = (known?.id as OrganizationId | undefined) ?? (await organizationOf(state, organization))
-      await store.write(tx => restoreOrganization(tx, snapshot, id, clock.now()))
+      await store
+        .write(tx => restoreOrganization(tx, snapshot, id, clock.now()))
+        .catch(whenTaken('organization', TAKEN))
       refill(state)
     } else await resetAll(state)
     return empty(204)

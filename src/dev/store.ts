@@ -102,7 +102,10 @@ const shiftOf = async (
   return { column: column.name, shift: isFree ? 0 : Number(found[0]?.number) }
 }
 
-/** Restores the data of one organization. An organization that the snapshot does not have is deleted. */
+/**
+ * Restores the data of one organization. An organization that the snapshot does not have is deleted. Rejects
+ * with a unique violation when another organization has taken a name that is unique on the server.
+ */
 export const restoreOrganization = async (
   tx: Transaction,
   snapshot: Snapshot,

@@ -7,6 +7,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { purge } from '#src/operations/purge.ts'
 import { startGatehouse } from '#src/testing/index.ts'
 import { start } from '#src/testing/start.ts'
+import type { SeedClient } from '#src/testing/types.ts'
 import { adminAt } from '#test/support/admin-calls.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
@@ -203,6 +204,28 @@ describe('dev 12: reset', () => {
     })
     await server.reset({ organization: 'later' })
     await expect(server.users.list({ organization: 'later' })).rejects.toThrow(/does not exist/)
+  })
+
+  test('refuses to restore an organization whose client id another one has', async () => {
+    const shop: SeedClient = { client_id: 'shop', type: 'public', grant_types: ['refresh_token'], scopes: [] }
+    await using server = await startGatehouse({
+      seed: {
+        organizations: [{ slug: 'first' }, { slug: 'second' }],
+        clients: [{ ...shop, organization: 'first' }],
+      },
+    })
+    const admin = adminAt(server.url, DEV_ADMIN_SECRET)
+    expect((await admin('DELETE', '/clients/shop')).status).toBe(204)
+    await server.seed({ clients: [{ ...shop, organization: 'second' }] })
+    const before = await server.events.list()
+    await expect(server.reset({ organization: 'first' })).rejects.toThrow(
+      /409 .*has taken a client id .*Reset the whole server/,
+    )
+    expect(await server.events.list()).toEqual(before)
+    await server.reset()
+    expect((await admin('GET', '/clients/shop')).body.organization_id).toBe(
+      (await admin('GET', '/organizations?search=first')).body.data[0].id,
+    )
   })
 
   test('restores users whose row numbers went to users of another organization meanwhile', async () => {
