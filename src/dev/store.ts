@@ -16,7 +16,7 @@ import {
 import type { AuditEvent } from '#src/audit/schema.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
 import { fold, iso } from '#src/lib/text.ts'
-import { endPurge, listPurges } from '#src/storage/purges.ts'
+import { endPurge, listPurges, notPurged } from '#src/storage/purges.ts'
 import { holdCursors } from '#src/storage/remains.ts'
 import { preparedForStart, type Queries, type Topic, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -210,6 +210,7 @@ export const firstUsers = (
     .where(
       and(
         organization_ids && inArray(t.organization_id, organization_ids),
+        notPurged(q, t.organization_id),
         search === '' ? undefined : or(like(t.username_fold, pattern), like(t.email_fold, pattern)),
       ),
     )
