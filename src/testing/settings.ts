@@ -34,7 +34,7 @@ interface Given {
 /**
  * Returns the settings of a development server in a data directory.
  *
- * @throws ConfigError when the host of the issuer is not this machine and `public_issuer` is not set
+ * @throws ConfigError when the host of the issuer is not in `HOSTS` and `public_issuer` is not set
  */
 export const configOf = (options: Given, data_dir: string): Config => {
   const base = options.config ?? {}
@@ -57,7 +57,7 @@ export const configOf = (options: Given, data_dir: string): Config => {
   // only if `public_issuer` is set too.
   if (!HOSTS.includes(new URL(config.url).hostname) && !options.public_issuer)
     throw new ConfigError(
-      `The host of the issuer ${config.url} (url, --url or GATEHOUSE_URL) is not this machine, and development mode is only for tests. Set public_issuer (--public-issuer) if only you can reach the server, for example in a container.`,
+      `The host of the issuer ${config.url} (url, --url or GATEHOUSE_URL) is not one of ${HOSTS.join(', ')}, and development mode is only for tests. Set public_issuer (--public-issuer) if only you can reach the server, for example in a container.`,
     )
   return config
 }

@@ -196,7 +196,7 @@ describe('dev 13: the issuer is fixed', () => {
     ])
     const { stderr } = await gatehouse(['exec', '--', 'true'], { GATEHOUSE_URL: 'https://id.example.com' })
     expect(stderr).toContain(
-      'issuer https://id.example.com (url, --url or GATEHOUSE_URL) is not this machine',
+      'issuer https://id.example.com (url, --url or GATEHOUSE_URL) is not one of localhost, 127.0.0.1, [::1]',
     )
   })
 })
