@@ -43,7 +43,7 @@ export const launcherPackage = async (build: Build): Promise<void> => {
       targets.map(({ name }) => [`${names.npm}-${name}`, build.project.version]),
     ),
   }
-  const launcher = (await Bun.file(join(import.meta.dir, 'launcher.js')).text()).replace(
+  const launcher = (await Bun.file(join(import.meta.dir, 'launcher.js')).text()).replaceAll(
     '{{name}}',
     names.npm,
   )

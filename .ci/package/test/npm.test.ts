@@ -90,7 +90,9 @@ test('a platform without a package, or a package that was left out, gives one li
   const lost = await run([join(clean, 'node_modules/.bin/gatehouse'), '--version'])
   expect([lost.code, lost.stderr]).toEqual([
     1,
-    expect.stringMatching(/^gatehouse: [^\n]*linux-x64 is not installed[^\n]*--omit=optional[^\n]*\n$/),
+    expect.stringMatching(
+      /^gatehouse: the package @gatehouse\/server-linux-x64 is not installed\.[^\n]*--omit=optional[^\n]*\n$/,
+    ),
   ])
   await rm(clean, { recursive: true })
 })
