@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { openTracing } from '#src/observability/tracing.ts'
-import { ADMIN_SECRET, BASE, startApp } from '#test/support/app.ts'
+import { ADMIN_SECRET, BASE, openApp, startApp } from '#test/support/app.ts'
 import { startCollector } from '#test/support/collector.ts'
 
 test('two servers in one process share no metrics, limits, queues, caches or keys', async () => {
@@ -41,7 +40,7 @@ test('two servers in one process trace to their own collectors', async () => {
     const settings = { otel_exporter_otlp_endpoint: collector.url, otel_service_name }
     const { context } = await startApp(settings)
     const tracing = openTracing(context)
-    const app = await createApp(tracing.core, { wrapKeys: tracing.keys })
+    const app = await openApp(tracing.core, { wrapKeys: tracing.keys })
     return { collector, close: tracing.close, fetch: tracing.requests(app.fetch, app.routeOf) }
   }
   const servers = [await start('one'), await start('other')]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { openApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import {
@@ -147,7 +147,7 @@ describe('O-35 guesses at a second factor', () => {
     const blocked = await send(browser, page, { code: codeOf(app, key) })
     expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '60'])
     expect(await app.events()).toEqual([])
-    const running = await createApp(app.context)
+    const running = await openApp(app.context)
     const restarted = await running.fetch(
       new Request(new URL('/oauth/second-factor', app.context.config.url), {
         method: 'POST',

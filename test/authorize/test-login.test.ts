@@ -104,8 +104,6 @@ test.each(requests)('TST-01 shows the claims of a real login: %p', async asked =
 })
 
 test('TST-01 makes no token, session, event or other row', async () => {
-  // Waits for the RS256 key, which a first start generates and stores in the background.
-  await app.context.keys.published()
   await app.events()
   const dump = () =>
     app.context.store.read(q =>

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { openCore } from '#src/operations/core.ts'
-import { BASE, type Json, type TestApp } from '#test/support/app.ts'
+import { BASE, type Json, openApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import {
   addClient,
@@ -213,7 +212,7 @@ describe('starting a login', () => {
     const back = pathOf(await atUpstream(upstream, away.location ?? '', { ...somebody(), name: '' }))
     const base = app.context
     const store = await openBeside((base.store as typeof base.store & { path: string }).path)
-    const restarted = await createApp(openCore({ ...base, store }))
+    const restarted = await openApp(openCore({ ...base, store }))
     const call: TestApp['call'] = async (path, init) =>
       restarted.fetch(new Request(new URL(path, BASE), { redirect: 'manual', ...init }))
     const elsewhere = openBrowser({ call, context: restarted.context })

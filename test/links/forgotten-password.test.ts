@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { hostActor } from '#src/audit/record.ts'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
-import { startApp } from '#test/support/app.ts'
+import { openApp, startApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { codeOf, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import {
@@ -333,7 +332,7 @@ describe('a forgotten password', () => {
       answer = (await ask(`nobody${i}`, 'web', browser)).answer
       expect(answer.status).toBe(200)
     }
-    const running = await createApp(app.context)
+    const running = await openApp(app.context)
     const call: typeof app.call = async (path, { ip = '2001:db8::ffff', ...init } = {}) =>
       running.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }), {
         requestIP: () => ({ address: ip, port: 1, family: 'IPv6' }),

@@ -13,11 +13,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { createApp } from '#src/app.ts'
 import { openCore } from '#src/operations/core.ts'
 import { openStore } from '#src/storage/open.ts'
 import { adminCall } from '#test/support/admin-calls.ts'
-import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
+import { ADMIN_SECRET, openApp, startApp } from '#test/support/app.ts'
 import { EXECUTABLE, serveExecutable } from '#test/support/executable.ts'
 import { freshStore, isPostgres, openBeside } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
@@ -115,7 +114,7 @@ if (isPostgres)
     const one = await startApp({ data_dir, database_url: path }, { store })
     const beside = await openBeside(path)
     const serverOn = (folder: string) =>
-      createApp(
+      openApp(
         openCore({ ...one.context, store: beside, config: { ...one.context.config, data_dir: folder } }),
       )
     const other = await serverOn(data_dir)
@@ -159,8 +158,7 @@ if (isPostgres)
 test('EVT-19 signing keys are listed and rotated without private parts, and the caller is recorded', async () => {
   const app = await startApp()
   const list = async () => (await app.admin('GET', '/keys')).body.data
-  // Waits for the RSA key, which a new instance makes in the background.
-  await until(async () => (await list()).length === 2)
+  await app.context.keys.published()
   const [first, second] = await list()
   expect(second).toMatchObject({ alg: 'RS256', state: 'signing' })
   expect(first).toEqual({

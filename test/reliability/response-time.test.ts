@@ -29,9 +29,6 @@ const verify = spyOn(Bun.password, 'verify')
 afterAll(() => verify.mockRestore())
 
 const app = await startApp({}, { mail: captureMail() })
-// A first start generates and stores the RS256 key in the background. The test waits for this key here, so
-// that no request waits for it.
-await app.context.keys.published()
 const { id: elsewhere } = await addOrganization(app, 'elsewhere')
 await addClient(app, 'web')
 await addUser(app, 'known')

@@ -8,7 +8,6 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { createApp } from '#src/app.ts'
 import { checkEvents, checkKeys } from '#src/operations/check.ts'
 import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
@@ -19,7 +18,7 @@ import { toFile, toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { postgresSide } from '#src/storage/transfer/postgres.ts'
 import { sqliteSide } from '#src/storage/transfer/sqlite.ts'
 import { fill } from '#test/bench/fill.ts'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { openApp, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addUser, logInTo } from '#test/support/people.ts'
@@ -79,9 +78,7 @@ const inventRows = async (path: string): Promise<void> => {
   }
 }
 const pathOf = (app: TestApp): string => Reflect.get(app.context.store, 'path')
-/**
- * Starts an app, and waits until it has both keys. The app generates the RSA key during its first requests.
- */
+/** Starts an app with both keys of a first start. */
 const settled = async (): Promise<TestApp> => {
   const app = await startApp()
   await app.context.keys.published()
@@ -133,7 +130,7 @@ describe('from SQLite to PostgreSQL', () => {
     const { url, drop } = await temporaryPostgres(true)
     await toPostgres(pathOf(app), url, { replace: false, onProgress })
     const store = await openPostgres({ url, connections: 2 })
-    const moved = await createApp({ ...app.context, store })
+    const moved = await openApp({ ...app.context, store })
     const there = {
       ...moved,
       clock: app.clock,
@@ -327,7 +324,7 @@ describe('R-13 a backup of PostgreSQL', () => {
       const { url, drop } = await temporaryPostgres()
       await toPostgres(pathOf(app), url, { replace: false, onProgress })
       const store = await openPostgres({ url, connections: 3 })
-      const moved = await createApp({ ...app.context, store })
+      const moved = await openApp({ ...app.context, store })
       const addRole = (name: string) =>
         store.write(async tx => {
           const now = app.clock.now()

@@ -1,6 +1,6 @@
-import { type App, createApp } from '#src/app.ts'
+import { type App, type AppOptions, createApp } from '#src/app.ts'
 import { type Config, loadConfig } from '#src/config.ts'
-import type { Context } from '#src/context.ts'
+import type { Context, Core } from '#src/context.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { silentLog } from '#src/lib/log.ts'
 import { masterKey } from '#src/lib/master-key.ts'
@@ -71,6 +71,13 @@ export const noCall = () => Promise.reject(new Error('a test calls no other serv
 /** Cheap hashes, because the tests do not depend on their cost. */
 const cheapHashes = { argon2_memory: 64, argon2_time: 1 }
 
+/**
+ * Composes a server. The RSA key is generated at the first call that needs it. Otherwise it would be
+ * generated in the background, and its write could meet any other work of the test.
+ */
+export const openApp = (core: Core, options: AppOptions = {}): Promise<App> =>
+  createApp(core, { late_keys: true, ...options })
+
 /** Starts a whole server with a fresh database and a frozen clock. Tests call the server through `fetch`. */
 export const startApp = async (
   config: Partial<Config> = {},
@@ -99,7 +106,7 @@ export const startApp = async (
     ...parts,
   })
   await createInstance(base)
-  const created = await createApp(base)
+  const created = await openApp(base)
   const app = { ...created, ...(await created.all()) }
   const seen = new Set<string>()
 

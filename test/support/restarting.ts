@@ -1,8 +1,7 @@
-import { createApp } from '#src/app.ts'
 import type { Config } from '#src/config.ts'
 import { openCore } from '#src/operations/core.ts'
 import type { Store } from '#src/storage/store.ts'
-import type { TestApp } from './app.ts'
+import { openApp, type TestApp } from './app.ts'
 import { openBeside } from './store.ts'
 
 /**
@@ -15,7 +14,7 @@ export const restarting = (app: TestApp): Pick<TestApp, 'call' | 'context'> => (
     const base = app.context
     const store = await openBeside((base.store as Store & { path: string }).path)
     try {
-      const { fetch } = await createApp(openCore({ ...base, store }))
+      const { fetch } = await openApp(openCore({ ...base, store }))
       const request = new Request(new URL(path, base.config.url), { redirect: 'manual', ...init })
       return await fetch(request, { requestIP: () => ({ address: ip, port: 40_000, family: 'IPv4' }) })
     } finally {
@@ -29,7 +28,7 @@ export const withSettings = async (
   app: TestApp,
   settings: Partial<Config>,
 ): Promise<Pick<TestApp, 'call' | 'context'>> => {
-  const { fetch, context } = await createApp({
+  const { fetch, context } = await openApp({
     ...app.context,
     config: { ...app.context.config, ...settings },
   })

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { openLogger } from '#src/lib/log.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { openApp, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { newCertificate, onUnknownCurve } from '#test/support/certificate.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
@@ -349,7 +348,7 @@ test('FED-25 a stored certificate with an unusable key does not disable its neig
 test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
   const lines: string[] = []
   const log = openLogger('trace', line => void lines.push(line))
-  const loud = await createApp({ ...app.context, log })
+  const loud = await openApp({ ...app.context, log })
   const call: TestApp['call'] = async (path, { ip: _, ...init } = {}) =>
     loud.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
   const heard = { ...app, ...loud, call }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createApp } from '#src/app.ts'
 import { sweep } from '#src/operations/sweep.ts'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { openApp, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
 import { encode } from '#test/support/saml/identity-provider.ts'
@@ -104,7 +103,7 @@ describe('unsolicited responses', () => {
     expect((await drop(encoded)).status).toBe(200)
     const { path } = app.context.store as typeof app.context.store & { path: string }
     const store = await openBeside(path)
-    const again = await createApp({ ...app.context, store })
+    const again = await openApp({ ...app.context, store })
     const restarted = {
       ...app,
       ...again,
