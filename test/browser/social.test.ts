@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core'
 import { START, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
 
 const site = startClient()
@@ -27,7 +28,7 @@ const people: Record<string, object> = {
 /** Runs the provider of the package oidc-provider in this process. The provider accepts any password. */
 const startUpstream = async (redirect_uris: string[]): Promise<Server & { issuer: string }> => {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
-  const port = await freePort()
+  const port = freePort()
   const issuer = `http://localhost:${port}`
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'upstream' }] },
@@ -48,13 +49,6 @@ const startUpstream = async (redirect_uris: string[]): Promise<Server & { issuer
     const listening: Server = provider.listen(port, '127.0.0.1', () => done(listening))
   })
   return Object.assign(server, { issuer })
-}
-
-const freePort = async (): Promise<number> => {
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-  const { port = 0 } = server
-  await server.stop(true)
-  return port
 }
 
 let app: TestApp

@@ -12,6 +12,7 @@ import type { Json } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { gatehouse, type Running, serveExecutable } from '#test/support/executable.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { addUser, PASSWORD, signIn } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 
@@ -114,12 +115,11 @@ test('RUN-29 a web application: its settings are registered, and the openid-clie
 test('RUN-29 a web application: the server of the guide greets the user, and signs out, and names a wrong secret', async () => {
   const guide = readFileSync(join(root, 'templates/guide/connect.md'), 'utf8')
   const app = guide.match(/^import \{ createServer.*?(?=^```)/ms)?.[0] ?? ''
-  using reserved = Bun.serve({ port: 0, hostname: 'localhost', fetch: () => new Response() })
-  const origin = `http://localhost:${reserved.port}`
+  const port = freePort()
+  const origin = `http://localhost:${port}`
   const { settings, codes } = await created('guided', '--kind', 'web', '--redirect', `${origin}/callback`)
   writeFileSync(join(folder, 'login.mjs'), codes[0] ?? '')
-  writeFileSync(join(folder, 'app.mjs'), app.replaceAll('3000', String(reserved.port)))
-  await reserved.stop(true)
+  writeFileSync(join(folder, 'app.mjs'), app.replaceAll('3000', `${port}`))
   const greeting = async (CLIENT_SECRET: string) => {
     await using started = Bun.spawn([process.execPath, 'app.mjs'], {
       cwd: folder,

@@ -10,6 +10,7 @@ import { SQL } from 'bun'
 import { withDetails } from '#src/cli/error-details.ts'
 import { unavailable } from '#src/storage/errors.ts'
 import { addRole, EXECUTABLE, gatehouse, serveExecutable, stop } from '#test/support/executable.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { mountTmpfs } from '#test/support/tmpfs.ts'
@@ -74,9 +75,7 @@ test('with a full disk every command says so, and works again once there is spac
 describe('a server whose log is on a full disk', () => {
   /** Starts a server that writes its log to this file. */
   const serveInto = async (log: string) => {
-    const probe = Bun.serve({ port: 0, fetch: () => new Response() })
-    const { port = 0 } = probe
-    await probe.stop(true)
+    const port = freePort()
     const stdout = openSync(log, 'a')
     const child = Bun.spawn([EXECUTABLE, 'serve'], {
       // Kubernetes sets `GATEHOUSE_SERVICE_HOST` for a service with the name `gatehouse`. The server warns

@@ -8,6 +8,7 @@ import type { Json } from '#test/support/app.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { startDev } from '#test/support/development.ts'
 import { EXECUTABLE, gatehouse } from '#test/support/executable.ts'
+import { freePort } from '#test/support/free-port.ts'
 
 const folder = import.meta.dir
 const tools = mkdtempSync(join(tmpdir(), 'gatehouse-tools-'))
@@ -47,17 +48,11 @@ const listening = async (program: string, env: Record<string, string>) => {
   }
 }
 
-const freePort = async (): Promise<string> => {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return String(listener.port)
-}
-
 test.each(['elysia-api.ts', 'express-api.ts'])(
   '%s is tested end to end with `gatehouse exec` and nothing else',
   async program => {
     const { code, output } = await run(['gatehouse', 'exec', '--', './end-to-end.sh', 'bun', program], {
-      PORT: await freePort(),
+      PORT: `${freePort()}`,
     })
     expect(output.split('\n').filter(line => line.startsWith('ok '))).toHaveLength(19)
     expect(code).toBe(0)
@@ -66,7 +61,7 @@ test.each(['elysia-api.ts', 'express-api.ts'])(
 )
 
 test('the CI job runs, and fails when a check fails', async () => {
-  const { code, output } = await run(['./ci-job.sh'], { PORT: await freePort() })
+  const { code, output } = await run(['./ci-job.sh'], { PORT: `${freePort()}` })
   expect([code, output.match(/^ok alice reads$/gm)]).toEqual([0, ['ok alice reads', 'ok alice reads']])
   const broken = [
     'gatehouse',
@@ -77,7 +72,7 @@ test('the CI job runs, and fails when a check fails', async () => {
     '-e',
     'Bun.serve({ port: process.env.PORT, fetch: () => new Response() })',
   ]
-  const failed = await run(broken, { PORT: await freePort() })
+  const failed = await run(broken, { PORT: `${freePort()}` })
   expect([failed.code, failed.output]).toEqual([
     1,
     expect.stringContaining('no token: expected 401, found 200'),
@@ -91,14 +86,14 @@ test.each([
   'the command of %s for a service that calls an API runs',
   async (file, row) => {
     const [, command = ''] = row.exec(await Bun.file(join(folder, file)).text()) ?? []
-    const { code, output } = await run(['sh', '-c', command], { PORT: await freePort() })
+    const { code, output } = await run(['sh', '-c', command], { PORT: `${freePort()}` })
     expect([code, output]).toEqual([0, expect.stringContaining('there are now 2')])
   },
   30_000,
 )
 
 test.each(['service-to-service.sh', 'end-to-end.sh'])('%s ends when the API does not start', async script => {
-  const env = { PORT: await freePort() }
+  const env = { PORT: `${freePort()}` }
   const ended = { code: 1, output: 'the API has ended\n' }
   expect(await run(['sh', script, 'false'], env)).toEqual(ended)
   expect(await run(['bash', script, 'false'], env)).toEqual(ended)
@@ -132,7 +127,7 @@ test('a service calls another with client credentials', async () => {
 testInChromium(
   'a browser application does the code flow; the user is picked by a data-testid',
   async () => {
-    const port = await freePort()
+    const port = `${freePort()}`
     await using server = await startGatehouse({
       seed: {
         users: [{ username: 'alice', email: 'alice@example.com', first_name: 'Alice', last_name: 'Example' }],
@@ -184,7 +179,7 @@ describe('files for other programs', () => {
     // The step uses the variables of the server that the action starts. test/examples/ci.test.ts runs the
     // action.
     const command = ['gatehouse', 'exec', '--', 'sh', '-c', steps.at(-1)?.run]
-    expect((await run(command, { PORT: await freePort() })).code).toBe(0)
+    expect((await run(command, { PORT: `${freePort()}` })).code).toBe(0)
   }, 60_000)
 
   test('the compose file: its server starts with these arguments, is healthy, and its tokens are valid where its API checks them', async () => {

@@ -9,18 +9,13 @@ import { guideSections } from '#src/guide/pages.ts'
 import type { Json } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { type Running, serveExecutable } from '#test/support/executable.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addClient, addUser, logInTo } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { remote } from '#test/support/remote.ts'
 import { claimsOf, redeem } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
-
-const freePort = (): number => {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return listener.port
-}
 
 interface Program {
   app: Express

@@ -13,6 +13,7 @@ import { startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
 import { type ReceivedSpan, startCollector } from '#test/support/collector.ts'
 import { gatehouse, SECRET, serveExecutable } from '#test/support/executable.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
 import { remote } from '#test/support/remote.ts'
 import { redeem } from '#test/support/tokens.ts'
@@ -253,8 +254,8 @@ const exporterTo = (url: string) => {
 }
 
 test('an unreachable collector: a limited number of spans is kept, the rest dropped and counted; kept ones arrive once', async () => {
-  const collector = startCollector()
-  const { port } = collector
+  const port = freePort()
+  const collector = startCollector(port)
   await collector.stop()
   const before = outcomes()
   const exporter = exporterTo(collector.url)

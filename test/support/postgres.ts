@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { afterwards } from './afterwards.ts'
+import { freePort } from './free-port.ts'
 
 /**
  * Returns the folder of PostgreSQL's programs. Debian installs each version in its own folder. On other
@@ -92,13 +93,6 @@ export const startPostgres = ({ durable = false } = {}): PostgresServer => {
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-const freePort = (): number => {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }
 
 /** Updates the planner's statistics, as autovacuum does from time to time. */

@@ -2,8 +2,9 @@ import { afterAll, expect } from 'bun:test'
 import { startApp } from '#test/support/app.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
 import { needs } from '#test/support/debian.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { addClient, authorizeUrl } from '#test/support/people.ts'
-import { freePort, introduce, SIMPLESAML, startSimpleSaml } from './counterparts.ts'
+import { introduce, SIMPLESAML, startSimpleSaml } from './counterparts.ts'
 
 if (needs('simplesamlphp', SIMPLESAML))
   testInChromium(

@@ -5,6 +5,7 @@ import { attributeOf, find, parseXml, textOf } from '#src/protocol/saml/xml.ts'
 import type { TestApp } from '#test/support/app.ts'
 import { unescapeHtml } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { freePort } from '#test/support/free-port.ts'
 import { certify } from '#test/support/saml/certificate.ts'
 import { newPair } from '#test/support/saml/identity-provider.ts'
 
@@ -64,12 +65,6 @@ export const introduce = async (app: TestApp, prefix: string, wanted: Wanted[]):
 export interface Counterpart extends AsyncDisposable {
   origin: string
   metadata_url: string
-}
-
-export const freePort = (): number => {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  probe.stop()
-  return probe.port
 }
 
 const start = async (
