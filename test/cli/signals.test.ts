@@ -1,12 +1,12 @@
 /** Tests signals to a server that is starting, and to a server whose database does not answer. */
-import { expect } from 'bun:test'
+import { afterAll, beforeAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { EXECUTABLE, serveExecutable } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
-import { startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
+import { hasPostgres, type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 
 const workersOf = async (pid: number): Promise<string[]> =>
@@ -87,11 +87,16 @@ testOnPostgres(
   60_000,
 )
 
+// The test stops processes of PostgreSQL, so it needs a server of its own on this machine.
+let postgres: PostgresServer
+beforeAll(() => {
+  if (hasPostgres()) postgres = startPostgres()
+}, 60_000)
+afterAll(() => postgres?.remove())
+
 testOnPostgres(
   'SIGTERM ends a server whose PostgreSQL does not answer',
   async () => {
-    // The test stops processes of PostgreSQL, so it needs a server of its own on this machine.
-    const postgres = startPostgres()
     const url = `${postgres.url}/postgres`
     await using server = await serveExecutable({ GATEHOUSE_DATABASE_URL: url })
     const sql = new SQL(url)
@@ -110,7 +115,6 @@ testOnPostgres(
       for (const { pid } of backends) process.kill(Number(pid), 'SIGCONT')
     }
     await sql.close()
-    postgres.remove()
   },
   // Timeout in ms: as long as a writer waits for an answer of PostgreSQL. The server has to end sooner.
   20_000,
