@@ -1,5 +1,6 @@
 /** Tests confirmations before a change, and fields that stay filled in after a refusal. */
 import { expect } from 'bun:test'
+import { MINUTE } from '#src/lib/duration.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
@@ -83,6 +84,39 @@ testInChromium(
     expect((await stored(`/users/${grace}`)).last_name).toBe('Example')
   },
   90_000,
+)
+
+testInChromium(
+  'CON-62 the first key or click after the device slept for half an hour changes nothing and asks for a login',
+  async () => {
+    const { page, served } = at
+    const grace = await userId('grace')
+    await enterConsole(page, served.url)
+    for (const save of [
+      () => page.getByLabel('First name').press('Enter'),
+      () => button('Save changes').click(),
+    ]) {
+      await page.goto(`${served.url}/console/users/${grace}`)
+      await heading('Grace Example')
+      await page.getByLabel('First name').fill('Changed')
+      await page.waitForLoadState('networkidle')
+      // Asleep, the device runs no timer of the page, but its clock goes on.
+      await page.evaluate(pause => {
+        const awake = Date.now
+        Date.now = () => awake() + pause
+      }, 31 * MINUTE)
+      const answer = page.waitForResponse(answer => answer.request().method() === 'PUT')
+      await save()
+      expect((await answer).status()).toBe(401)
+      const asked = page.getByRole('dialog', { name: 'Your sign-in has ended' })
+      await asked.getByRole('button', { name: 'Cancel' }).click()
+      expect(await page.getByLabel('First name').inputValue()).toBe('Changed')
+      await button('Cancel').click()
+    }
+    expect((await stored(`/users/${grace}`)).first_name).toBe('Grace')
+    expect((await stored('/events?type=user.updated')).data).toEqual([])
+  },
+  60_000,
 )
 
 testInChromium(

@@ -120,18 +120,26 @@ const accept = (access_token: string, claims: Record<string, unknown>): void => 
 const IDLE = 30 * 60_000
 let lastUsed = Date.now()
 
+const dropIdle = (): void => {
+  if (Date.now() - lastUsed > IDLE) token = ''
+}
+
 /**
  * Drops the token after half an hour without a key press or click. The screen stays, so that unsaved entries
  * are not lost.
  */
 export const watchIdleness = (): void => {
   for (const event of ['keydown', 'pointerdown'])
-    addEventListener(event, () => {
-      lastUsed = Date.now()
-    })
-  setInterval(() => {
-    if (Date.now() - lastUsed > IDLE) token = ''
-  }, 30_000)
+    addEventListener(
+      event,
+      () => {
+        // No timer runs while the device sleeps, so the event that ends the sleep must see the pause.
+        dropIdle()
+        lastUsed = Date.now()
+      },
+      { capture: true },
+    )
+  setInterval(dropIdle, 30_000)
 }
 
 const channel = (): BroadcastChannel => new BroadcastChannel(ATTEMPT)
