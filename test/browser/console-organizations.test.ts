@@ -125,3 +125,29 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-12 a choice of the password preset keeps the other password rules of the organization',
+  async () => {
+    const { page, served } = at
+    const rules = { min_length: 20, require_digit: true }
+    const settings = { password_policy: { preset: 'nist', ...rules } }
+    const { id } = await addOrganization(served.app, 'acme', { settings })
+    await enterConsole(page, served.url, `/console/organizations/${id}#sign-in`)
+    const preset = page.getByLabel('Passwords')
+    const before = (await stored('/events?type=organization.updated')).data.length
+    await preset.selectOption('')
+    await at.save()
+    expect((await stored(`/organizations/${id}`)).settings).toEqual({ password_policy: rules })
+    await preset.selectOption('nist')
+    await preset.selectOption('')
+    await page.getByLabel('People may delete their account').check()
+    await at.save()
+    expect((await stored(`/organizations/${id}`)).settings).toEqual({
+      password_policy: rules,
+      self_deletion: true,
+    })
+    expect((await stored('/events?type=organization.updated')).data).toHaveLength(before + 2)
+  },
+  60_000,
+)

@@ -80,7 +80,12 @@ export const LoginSettings = (props: { settings: Settings; onChange(change: Part
             ['', words.organization.usual],
             ['nist', words.organization.nist],
           ]}
-          onValue={preset => onChange({ password_policy: preset === 'nist' ? { preset } : null })}
+          onValue={preset =>
+            // The organization may have rules of its own beside the preset.
+            onChange({
+              password_policy: { ...settings.password_policy, preset: preset === 'nist' ? preset : null },
+            })
+          }
         />
       </div>
     </Card>
