@@ -1,8 +1,10 @@
 /** Tests that the console asks before unsaved changes are lost. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
+import { holdCalls } from '#test/support/held-calls.ts'
 
 const at = inConsole()
 const { button, heading } = at
@@ -117,6 +119,77 @@ testInChromium(
       await roles.click()
       await heading('Roles')
     }
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-56 an answer that comes after the person has left the screen opens no other screen',
+  async () => {
+    const { page, served } = at
+    await create(served.app, '/groups', { name: 'Operators' })
+    const grace = (await at.stored('/users?search=grace')).data[0].id
+    await enterConsole(page, served.url)
+    const fill = async (values: Record<string, string>) => {
+      for (const [name, value] of Object.entries(values)) await page.locator(`[name=${name}]`).fill(value)
+    }
+    const leaveDuring = async (action: string, method: string) => {
+      const calls = await holdCalls(page, method)
+      await button(action).click()
+      await calls.held
+      await at.walk(`users/${grace}`)
+      await heading('Grace Example')
+      await page.getByLabel('First name').fill('Kept')
+      const answer = page.waitForResponse(answer => answer.request().method() === method)
+      calls.release()
+      await (await answer).finished()
+      await page.evaluate(() => new Promise(done => setTimeout(done)))
+      expect(page.url()).toBe(`${served.url}/console/users/${grace}`)
+      expect(await page.getByLabel('First name').inputValue()).toBe('Kept')
+      await page.unrouteAll()
+    }
+    await at.walk('clients/+new')
+    await fill({ name: 'Slow' })
+    await leaveDuring('Connect', 'POST')
+    await at.walk('users/new')
+    await fill({ username: 'slow', email: 'slow@example.com', first_name: 'Slow', last_name: 'Example' })
+    await page.getByRole('checkbox', { name: 'Operators' }).check()
+    await leaveDuring('Add the user', 'PUT')
+    const made = (await at.stored('/events')).data.map(({ type }: { type: string }) => type)
+    expect(made.slice(0, 3)).toEqual(['group.updated', 'user.created', 'client.created'])
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-56 a dialog stays while its call runs, so that a secret is shown',
+  async () => {
+    const { page, served } = at
+    const dialog = page.getByRole('dialog')
+    await enterConsole(page, served.url)
+    for (const [path, action, title] of [
+      ['clients/shop', 'Make a new secret', 'The new secret'],
+      ['dynamic-clients', 'Make a registration token', 'The registration token'],
+    ] as const) {
+      await at.walk(path)
+      await button(action).click()
+      const calls = await holdCalls(page, 'POST')
+      await dialog.getByRole('button', { name: action }).click()
+      await calls.held
+      expect(await dialog.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true)
+      for (let times = 0; times < 2; times++) await page.keyboard.press('Escape')
+      await page.goBack()
+      const asked = page.getByRole('dialog', { name: 'Leave without saving?' })
+      await asked.getByRole('button', { name: 'Cancel' }).click()
+      expect(page.url()).toBe(`${served.url}/console/${path}`)
+      calls.release()
+      const shown = page.getByRole('dialog', { name: title })
+      await shown.getByRole('button', { name: 'Close' }).click()
+      await shown.waitFor({ state: 'detached' })
+      await page.unrouteAll()
+    }
+    const made = (await at.stored('/events')).data.map(({ type }: { type: string }) => type)
+    expect(made.slice(0, 2)).toEqual(['initial_access_token.created', 'client.secret_regenerated'])
   },
   60_000,
 )

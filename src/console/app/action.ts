@@ -1,22 +1,24 @@
 import { useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
+import { opened } from './router.ts'
 import { show } from './toast.tsx'
 
 /**
  * Returns a function `run` that makes an API call for a button, and the state of this call. `onDone` gets the
- * answer.
+ * answer, unless the person has left the screen: it may open another screen.
  */
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
   /** Calls the API. After success the text `done` is shown and announced. */
   const run = async (method: string, path: string, done?: string, body?: unknown): Promise<void> => {
+    const screen = opened.value
     setBusy(true)
     setProblem(undefined)
     try {
       const { data } = await callApi<T>(method, path, body === undefined ? {} : { body })
       if (done) show(done)
-      onDone(data)
+      if (opened.value === screen) onDone(data)
     } catch (error) {
       setProblem(asProblem(error))
     } finally {

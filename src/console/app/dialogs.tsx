@@ -2,6 +2,7 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Problem } from './api.ts'
 import { AsCurl, Refused } from './parts.tsx'
+import { useUnsaved } from './router.ts'
 import { say, words } from './words.ts'
 
 const { common } = words
@@ -23,12 +24,20 @@ export const useModal = (dialog: RefObject<HTMLDialogElement | null>): void =>
   }, [])
 
 /** Shows a modal dialog, which Escape closes. */
-export const Dialog = (props: { title: string; onClose(): void; children: ComponentChildren }) => {
+export const Dialog = (props: {
+  title: string
+  /** True while a call runs. Its answer, such as a new secret, would be lost with the dialog. */
+  isHeld?: boolean
+  onClose(): void
+  children: ComponentChildren
+}) => {
+  const { title, isHeld = false, onClose } = props
   const dialog = useRef<HTMLDialogElement>(null)
   useModal(dialog)
+  useUnsaved(isHeld)
   return (
-    <dialog ref={dialog} aria-label={props.title} onClose={props.onClose}>
-      <h2>{props.title}</h2>
+    <dialog ref={dialog} aria-label={title} closedby={isHeld ? 'none' : 'closerequest'} onClose={onClose}>
+      <h2>{title}</h2>
       {props.children}
     </dialog>
   )
@@ -53,16 +62,19 @@ export const Confirm = (props: {
   curl?: string
   problem?: Problem | undefined
   isBusy: boolean
+  /** True if Cancel stops what is running. Otherwise the person waits for the end of it. */
+  isStoppable?: boolean
   onConfirm(): void
   onClose(): void
 }) => {
   const [given, setGiven] = useState('')
+  const isHeld = props.isBusy && !props.isStoppable
   const submit = (event: Event) => {
     event.preventDefault()
     props.onConfirm()
   }
   return (
-    <Dialog title={props.title} onClose={props.onClose}>
+    <Dialog title={props.title} isHeld={isHeld} onClose={props.onClose}>
       <form onSubmit={submit}>
         <p>{props.text}</p>
         {props.typed !== undefined && (
@@ -74,7 +86,12 @@ export const Confirm = (props: {
         <Refused problem={props.problem} />
         {props.curl && <AsCurl text={props.curl} />}
         <div class="dialog-actions">
-          <button type="button" autofocus={props.typed === undefined} onClick={props.onClose}>
+          <button
+            type="button"
+            autofocus={props.typed === undefined}
+            disabled={isHeld}
+            onClick={props.onClose}
+          >
             {common.cancel}
           </button>
           <button

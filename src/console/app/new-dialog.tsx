@@ -30,7 +30,7 @@ export const NewDialog = <T,>(props: {
   const body = { ...props.body, ...(organization_id !== '' && { organization_id }) }
   const { run, problem, dialog } = useAction<T>(props.onMade)
   return (
-    <Dialog title={props.title} onClose={onClose}>
+    <Dialog title={props.title} isHeld={dialog.isBusy} onClose={onClose}>
       <ApiForm
         method={method}
         path={path}
@@ -44,7 +44,7 @@ export const NewDialog = <T,>(props: {
         <Refused problem={problem} />
         <AsCurl text={curlOf(method, path, body)} />
         <div class="dialog-actions">
-          <button type="button" onClick={onClose}>
+          <button type="button" disabled={dialog.isBusy} onClick={onClose}>
             {words.common.cancel}
           </button>
           <button type="submit" class="primary" disabled={dialog.isBusy}>

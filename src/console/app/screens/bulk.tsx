@@ -113,6 +113,7 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
               : say(words.users.progress, { done: done + 1, total: users.length })
           }
           isBusy={done !== undefined}
+          isStoppable
           problem={problem}
           onConfirm={() => void run(asked)}
           onClose={close}

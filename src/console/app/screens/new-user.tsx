@@ -6,7 +6,7 @@ import { curlOf } from '../curl.ts'
 import { Check, Field } from '../fields.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
-import { go, query, startVisit, useUnsaved } from '../router.ts'
+import { go, opened, query, startVisit, useUnsaved } from '../router.ts'
 import { show } from '../toast.tsx'
 import { say, words } from '../words.ts'
 import { Grants, join, type Membership, type NotJoined, useGrants } from './grants.tsx'
@@ -76,9 +76,11 @@ export const NewUserScreen = () => {
   useUnsaved(!made && (isChanged || groups.length > 0 || roles.join() !== 'user'))
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
   const addTo = async (user: UserAnswer, wanted: Membership[]) => {
+    const screen = opened.value
     setJoining(true)
     const failed = await join(user.id, wanted)
     setJoining(false)
+    if (opened.value !== screen) return
     if (failed.length > 0) {
       setMade({ user, failed })
       return startVisit()
