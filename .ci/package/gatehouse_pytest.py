@@ -106,8 +106,9 @@ def start(*options, seed=None, image=None, engine=("docker", "run")):
         process.stdin.write(given)
     except BrokenPipeError:
         pass  # The server has refused an option, and says so on standard error.
-    line = process.stdout.readline()
-    if not line:
+    # Lines of the log may come before the ready line.
+    line = next((line for line in process.stdout if line.startswith(b'{"event":"ready"')), None)
+    if line is None:
         process.wait()
         _close(process)
         raise RuntimeError("gatehouse did not start; its output is above")
