@@ -2,6 +2,7 @@ import { lastSeq, settledSeq } from '#src/audit/stream-store.ts'
 import type { Context } from '#src/context.ts'
 import type { Store } from '#src/storage/store.ts'
 import { deliverWebhooks } from '#src/webhooks/delivery.ts'
+import type { TestApp } from '#test/support/app.ts'
 import { until } from '#test/support/until.ts'
 
 /**
@@ -21,3 +22,13 @@ export const deliverAll = async (context: Context): Promise<void> => {
     await deliverWebhooks(context)
   }
 }
+
+/**
+ * Repeats the check as `until` does. An event that arrives at the end of a webhook's turn can get its turn a
+ * second later by the clocks of the apps. These clocks therefore move meanwhile.
+ */
+export const untilDelivered = (apps: TestApp[], holds: () => boolean | Promise<boolean>): Promise<void> =>
+  until(() => {
+    for (const { clock } of apps) clock.advance(5)
+    return holds()
+  })

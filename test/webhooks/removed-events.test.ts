@@ -13,7 +13,7 @@ import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addUser } from '#test/support/people.ts'
 import { until } from '#test/support/until.ts'
-import { deliverAll } from './deliver.ts'
+import { deliverAll, untilDelivered } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 let receiver: ReturnType<typeof startReceiver>
@@ -119,10 +119,10 @@ test('WHK-05 events that the webhook does not want hide no later event when they
   await create(app, '/webhooks', { name: 'Deletions', url: receiver.url, events: ['user.deleted'] })
   const stop = startWebhookDelivery(app.context)
   const gone = await addUser(app, 'gone')
-  await until(() => types().length === 1)
+  await untilDelivered([app], () => types().length === 1)
   await deliver()
   await remove(gone)
-  await until(() => types().length === 3)
+  await untilDelivered([app], () => types().length === 3)
   stop()
   expect(types()).toEqual(['created', 'deleted', 'deleted'])
 })
@@ -131,13 +131,13 @@ test('WHK-05 an event with the number of a removed one wakes the webhooks', asyn
   const { store } = app.context
   const stop = startWebhookDelivery(app.context)
   await addUser(app, 'first')
-  await until(() => types().length === 1)
+  await untilDelivered([app], () => types().length === 1)
   const hooks = () => store.read(q => q.select().from(q.tables.webhooks))
-  await until(async () => (await hooks()).every(({ idle }) => idle))
+  await untilDelivered([app], async () => (await hooks()).every(({ idle }) => idle))
   const newest = await store.read(newestEvent)
   await store.write(tx => removeEvents(tx, newest ? [newest] : []))
   await addUser(app, 'next')
-  await until(() => types().length === 2)
+  await untilDelivered([app], () => types().length === 2)
   stop()
 })
 

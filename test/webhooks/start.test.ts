@@ -17,7 +17,7 @@ import { addOrganization, addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { freshStore } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
-import { allSettled, deliverAll } from './deliver.ts'
+import { allSettled, deliverAll, untilDelivered } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 /** Returns a receiver that resolves `begun` at its first event and answers with `answer`. */
@@ -38,13 +38,13 @@ test('WHK-17 a running server delivers events as they are written, and events th
   await create(app, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
   await addUser(app, 'before')
   const stop = startWebhookDelivery(app.context)
-  await until(() => receiver.received.length === 1)
+  await untilDelivered([app], () => receiver.received.length === 1)
   for (const name of ['ada', 'bob']) await addUser(app, name)
-  await until(() => receiver.received.length === 3)
+  await untilDelivered([app], () => receiver.received.length === 3)
   stop()
   const again = startWebhookDelivery(app.context)
   await addUser(app, 'eve')
-  await until(() => receiver.received.length === 4)
+  await untilDelivered([app], () => receiver.received.length === 4)
   again()
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   expect(receiver.received.map(({ id }) => id)).toEqual(body.data.map(({ id }: { id: string }) => id))
@@ -84,7 +84,7 @@ test('WHK-10 the webhooks of one organization are not read for the events of ano
   const stop = startWebhookDelivery(app.context)
   for (const [i, name] of ['ada', 'bob'].entries()) {
     await addUser(app, name)
-    await until(() => receiver.received.length === i + 1)
+    await untilDelivered([app], () => receiver.received.length === i + 1)
   }
   stop()
   receiver.stop()
@@ -141,12 +141,7 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     await addUser(app, `user${before++}`)
     return loads.length > 0
   })
-  // If a transaction is open, the webhook's next turn comes a second later by the app's clock. The clock
-  // therefore has to move.
-  await until(async () => {
-    app.clock.advance(5)
-    return receiver.received.length === before && (await isIdle()) === true
-  })
+  await untilDelivered([app], async () => receiver.received.length === before && (await isIdle()) === true)
   loads.length = 0
   gate = Promise.withResolvers()
   for (const organization_id of organizations) {
@@ -154,10 +149,10 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     await create(app, '/roles', { name: 'r', permissions: [], organization_id })
   }
   gate.resolve()
-  await until(() => {
-    app.clock.advance(5)
-    return receiver.received.length === before + 6 && loads.length >= organizations.length
-  })
+  await untilDelivered(
+    [app],
+    () => receiver.received.length === before + 6 && loads.length >= organizations.length,
+  )
   stop()
   isTurning = false
   expect(loads).toHaveLength(organizations.length)
@@ -256,12 +251,7 @@ testOnPostgres('WHK-18 two copies of a running server deliver each event once, i
   await create(one, '/webhooks', { name: 'Shop', url: receiver.url, events: ['user.created'] })
   const stops = apps.map(({ context }) => startWebhookDelivery(context))
   for (let i = 0; i < 10; i++) await Promise.all([addUser(one, `ada${i}`), addUser(other, `bob${i}`)])
-  // If a transaction is open, the webhook's next turn comes a second later by the apps' clocks. The clocks
-  // therefore have to move.
-  await until(() => {
-    for (const { clock } of apps) clock.advance(5)
-    return receiver.received.length >= 20
-  })
+  await untilDelivered(apps, () => receiver.received.length >= 20)
   for (const stop of stops) stop()
   const rows = await one.context.store.read(q =>
     q.select().from(q.tables.events).orderBy(q.tables.events.seq),
