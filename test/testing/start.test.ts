@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { readDevFile } from '#src/dev/dev-file.ts'
 import { SeedError } from '#src/seed/read.ts'
 import { start } from '#src/testing/start.ts'
+import { freePort } from '#test/support/free-port.ts'
 
 const newDataDir = (): string => join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'data')
 
@@ -24,8 +25,7 @@ test('a script ends when it has stopped its server', async () => {
 
 test('after a refused seed the next start gets the port and the data directory', async () => {
   const data_dir = newDataDir()
-  const { port, stop } = await start()
-  await stop()
+  const port = freePort()
   await expect(start({ port, data_dir, seed: refused })).rejects.toThrow(SeedError)
   expect(readDevFile(data_dir)).toMatchObject({ pid: null, port, client_id: 'dev-service' })
   const started = await start({ port, data_dir })

@@ -256,10 +256,17 @@ describe('a receiver that fails', () => {
       fetch: () => new Response(),
     })
     const silent = startReceiver()
-    silent.state.answer = () => new Promise(() => {})
+    // The time of the call is over when its request has arrived.
+    const over = new AbortController()
+    silent.state.answer = () => {
+      over.abort()
+      return new Promise(() => {})
+    }
     const outbound_allow = [silent.target, `localhost:${secure.port}`]
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
-    const fetch = outboundFetch({ outbound_allow }, { timeout: 200, resolve })
+    const call = outboundFetch({ outbound_allow }, { resolve })
+    const fetch: Outbound = (url, init) =>
+      call(url, url === silent.url ? { ...init, signal: over.signal } : init)
     const own = await startApp({ outbound_allow }, { fetch })
     const urls = {
       hanging: silent.url,
