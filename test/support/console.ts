@@ -99,13 +99,16 @@ export const inConsole = (
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
     /**
      * Saves the changes. Waits for the answer, because the message of an earlier change may still be shown.
+     * Then waits until the page has read the answer: until then it asks before it leaves the changes.
      */
     save: async () => {
       const answered = opened.page.waitForResponse(
         answer => answer.request().method() === 'PUT' && answer.ok(),
       )
-      await opened.page.getByRole('button', { name: 'Save changes' }).click()
+      const button = opened.page.getByRole('button', { name: 'Save changes' })
+      await button.click()
       await answered
+      await button.waitFor({ state: 'detached' })
     },
   }
 }
