@@ -28,7 +28,7 @@ export const clientList = (options: ClientListOptions): Promise<void> =>
             listDynamicClients(q, { organization_id, source: undefined }, { order, after, limit }),
           ),
         keyset: client => [client.created_at, client.client_id],
-        item: dynamicClientItem,
+        item: client => dynamicClientItem(client),
         titles: ['CLIENT ID', 'NAME', 'LAST USED', 'REDIRECT URL'],
         cells: client => {
           const { client_id, name, last_used_at, redirect_uris } = dynamicClientItem(client)

@@ -5,6 +5,7 @@ import { example } from '#src/http/example.ts'
 import { type AdminRoute, route } from '#src/http/guard.ts'
 import { answerPage, listOf, listQuery, ofOrganization } from '#src/http/list.ts'
 import { scopeOf, within } from '#src/http/tenant.ts'
+import type { OrganizationId } from '#src/lib/ids.ts'
 import { iso, isoOrNull } from '#src/lib/text.ts'
 import { DOCUMENT_DYNAMIC } from '#src/protocol/oauth/dynamic-id.ts'
 import { countDynamicClients, type DynamicClient, listDynamicClients } from './dynamic-store.ts'
@@ -31,9 +32,11 @@ const DynamicClientAnswer = z
         'Name that the client gave itself; Gatehouse does not verify it. For a client without a name, this is the host of its metadata document or first redirect URI. If that URI is not http or https, this is its scheme.',
       ),
     redirect_uris: z.array(z.string()).describe('URIs to which authorization responses are sent.'),
-    created_at: time.describe(
-      'Time of the registration. For the source `document`, the time of the first consent.',
-    ),
+    created_at: time
+      .nullable()
+      .describe(
+        'Time of the registration. For the source `document`, the time of the first consent in any organization, which only administrators of the default organization see; null for others.',
+      ),
     changed_at: time
       .nullable()
       .describe(
@@ -42,7 +45,7 @@ const DynamicClientAnswer = z
     last_used_at: time
       .nullable()
       .describe(
-        'Time of the last consent or redeemed code, null until a user allows the client. The time is stored at most once a day, so the last use may be up to a day later. If a client registers again about 90 days after its last use, the time is moved forward, so that the client is kept for another hour.',
+        'Time of the last consent or redeemed code in any organization, null until a user allows the client. Administrators of a tenant see it only for clients that registered with an initial access token of the tenant; it is null for others. The time is stored at most once a day, so the last use may be up to a day later. If a client registers again about 90 days after its last use, the time is moved forward, so that the client is kept for another hour.',
       ),
   })
   .meta({
@@ -66,17 +69,27 @@ const ListDynamicClients = listQuery({
 })
 type ListDynamicClients = z.output<typeof ListDynamicClients>
 
-/** Returns a dynamic client in the form of the API. */
-export const dynamicClientItem = (client: DynamicClient): z.output<typeof DynamicClientAnswer> => ({
-  client_id: client.client_id,
-  organization_id: client.organization_id,
-  source: client.client_id.startsWith(DOCUMENT_DYNAMIC) ? 'document' : 'registration',
-  name: client.name,
-  redirect_uris: [...client.registration.redirect_uris],
-  created_at: iso(client.created_at),
-  changed_at: isoOrNull(client.changed_at),
-  last_used_at: isoOrNull(client.used_at),
-})
+/**
+ * Returns a dynamic client in the form of the API. A caller within the organization `own` does not see when
+ * users of other organizations used the client.
+ */
+export const dynamicClientItem = (
+  client: DynamicClient,
+  own?: OrganizationId,
+): z.output<typeof DynamicClientAnswer> => {
+  const source = client.client_id.startsWith(DOCUMENT_DYNAMIC) ? 'document' : 'registration'
+  const isShared = own !== undefined && client.organization_id !== own
+  return {
+    client_id: client.client_id,
+    organization_id: client.organization_id,
+    source,
+    name: client.name,
+    redirect_uris: [...client.registration.redirect_uris],
+    created_at: isShared && source === 'document' ? null : iso(client.created_at),
+    changed_at: isoOrNull(client.changed_at),
+    last_used_at: isShared ? null : isoOrNull(client.used_at),
+  }
+}
 
 const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
   const { order, source } = query
@@ -88,7 +101,7 @@ const list = (context: Context, caller: Caller, query: ListDynamicClients) => {
     fetch: (after, limit) => context.store.read(q => listDynamicClients(q, filter, { order, after, limit })),
     total: () => context.store.read(q => countDynamicClients(q, filter)),
     keyset: client => [client.created_at, client.client_id],
-    item: dynamicClientItem,
+    item: client => dynamicClientItem(client, within(caller)),
   })
 }
 

@@ -24,7 +24,8 @@ type Organization = (typeof OrganizationAnswer)['_output']
 const text = words.dynamic
 const HOUR = 3600
 
-const dateOr = (time: string | null): string => (time === null ? words.common.never : fullDate(time))
+const timeFact = (name: string, time: string | null): Fact[] =>
+  time === null ? [] : [[name, fullDate(time)]]
 
 const ClientFacts = ({ of: client }: { of: DynamicClient }) => {
   const facts: Fact[] = [
@@ -37,9 +38,9 @@ const ClientFacts = ({ of: client }: { of: DynamicClient }) => {
         </div>
       )),
     ],
-    [text.first, fullDate(client.created_at)],
-    [text.changed, dateOr(client.changed_at)],
-    [text.lastUsed, dateOr(client.last_used_at)],
+    ...timeFact(text.first, client.created_at),
+    ...timeFact(text.changed, client.changed_at),
+    ...timeFact(text.lastUsed, client.last_used_at),
   ]
   return <Facts facts={facts} />
 }
