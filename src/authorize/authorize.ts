@@ -19,6 +19,7 @@ import { verifyIdTokenHint } from '#src/tokens/verify.ts'
 import { advance } from './advance.ts'
 import { type Addressee, answerError } from './answer.ts'
 import { apisOf, browserSessionOf, type Flow, flowOf } from './flow.ts'
+import { requestedOrganization } from './login-organization.ts'
 import { publicError, type Refusal, refuseRequest } from './refused-request.ts'
 import { consumeStoredPost, type FlowRequest, insertStoredPost } from './store.ts'
 
@@ -85,8 +86,10 @@ export const handleAuthorizationRequest = async (
   return redirectingErrors(context, call, { request: target, client }, async () => {
     checkRegular(parameters)
     const apis = await apisOf(context, client, readResources(parameters.values))
-    const { id_token_hint, ...request } = parseAuthorizeRequest(parameters, client, target, apis)
-    const organization = await findOrganization(context.store, request.organization_id as OrganizationId)
+    const parsed = parseAuthorizeRequest(parameters, client, target, apis)
+    const organization_id = await requestedOrganization(context, call, parsed)
+    const { id_token_hint, ...request } = { ...parsed, organization_id }
+    const organization = await findOrganization(context.store, organization_id as OrganizationId)
     if (!organization) throw new OAuthError('invalid_request', 'The parameter organization_id is invalid.')
     if (!letsIn(organization, client))
       throw new OAuthError('access_denied', 'The organization does not allow this client.')

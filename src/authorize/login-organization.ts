@@ -1,7 +1,11 @@
 import type { Context } from '#src/context.ts'
 import { findOrganizationByDomain, type Organization } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
+import { loginHash } from '#src/http/cookies.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
+import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
+import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
+import { listLogins } from '#src/sessions/logins.ts'
 import type { Flow } from './flow.ts'
 
 /** Maximum number of characters of a typed organization that a page repeats; no slug is longer. */
@@ -40,4 +44,22 @@ export const homeOf = async (
   const domain = canonicalEmail(username.trim())?.split('@')[1]
   const home = domain && (await findOrganizationByDomain(store, domain))
   return home && home.id !== organization.id ? home : undefined
+}
+
+/**
+ * Returns the id of the organization at which the user of a new request signs in. A link of the console that
+ * is opened in a new tab names no organization. In a browser without a login in the default organization, the
+ * console's request is therefore for the organization of the latest login.
+ */
+export const requestedOrganization = async (
+  context: Context,
+  { request }: Call,
+  { client_id, any_organization, organization_id }: AuthorizeRequest,
+): Promise<string> => {
+  if (client_id !== CONSOLE_CLIENT || !any_organization) return organization_id
+  const hash = loginHash(context, request)
+  const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
+  const usable = logins.filter(({ enabled }) => enabled)
+  const isHere = usable.some(login => login.organization_id === organization_id)
+  return isHere ? organization_id : (usable[0]?.organization_id ?? organization_id)
 }

@@ -101,6 +101,36 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-31 a new tab belongs to the signed-in tenant, unless somebody is signed in at the default organization',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme', { name: 'Acme' })
+    const bob = await addUser(served.app, 'bob', { organization_id: id, roles: ['admin'] })
+    await enterConsole(page, served.url, `/console?organization=${id}`, 'bob')
+    const openTab = async () => {
+      const link = page.getByRole('navigation', { name: 'Menu' }).getByRole('link', { name: 'Users' })
+      const [tab] = await Promise.all([
+        page.context().waitForEvent('page'),
+        link.click({ modifiers: ['Control'] }),
+      ])
+      await tab.getByRole('heading', { level: 1, name: 'Users' }).waitFor()
+      await tab.getByRole('row').nth(1).waitFor()
+      return tab
+    }
+    const tab = await openTab()
+    expect(await tab.locator('tbody tr').count()).toBe(1)
+    expect((await at.stored(`/sessions?user_id=${bob.id}`)).data).toMatchObject([
+      { client_id: 'gatehouse-console', organization_id: id },
+    ])
+    expect((await at.stored('/events?type=user.login_failed')).data).toEqual([])
+
+    await enterConsole(tab, served.url, '/console?organization=org_default', 'ada')
+    expect(await (await openTab()).locator('tbody tr').count()).toBe(5)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-31 a tab whose organization was deleted can sign in again, at the default organization',
   async () => {
     const { page, served } = at
