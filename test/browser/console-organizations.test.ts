@@ -4,6 +4,7 @@ import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
+import { addDynamicClient } from '#test/support/routes.ts'
 
 const at = inConsole()
 const { stored } = at
@@ -148,6 +149,43 @@ testInChromium(
       self_deletion: true,
     })
     expect((await stored('/events?type=organization.updated')).data).toHaveLength(before + 2)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-61 an organization leads to its own dynamic applications, for which a registration token is made',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme', { name: 'Acme' })
+    await served.app.admin('PUT', `/organizations/${id}`, { settings: { client_registration: 'off' } })
+    await addDynamicClient(served.app, id)
+    await enterConsole(page, served.url, `/console/organizations/${id}#dynamic`)
+    await page.getByRole('tabpanel').getByRole('link', { name: 'Dynamic applications' }).click()
+    await page.waitForURL(`${served.url}/console/dynamic-clients?organization_id=${id}`)
+    await page.getByRole('button', { name: /Agent/ }).waitFor()
+    await page.getByRole('combobox', { name: 'Origin' }).selectOption('document')
+    await page.getByText('This organization allows none: both policies are off.').waitFor()
+    expect(page.url()).toEndWith(`?organization_id=${id}&source=document`)
+    await at.button('Make a registration token').click()
+    const dialog = page.getByRole('dialog')
+    await page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>('dialog [name=organization_id]')?.value === 'acme',
+    )
+    await dialog.getByRole('button', { name: 'Make a registration token' }).click()
+    await page.getByRole('dialog', { name: 'The registration token' }).waitFor()
+    expect((await served.app.events()).at(-1)).toMatchObject({
+      type: 'initial_access_token.created',
+      organization_id: id,
+    })
+    await at.button('Close').click()
+    await at.walk(`organizations/${id}#joining`)
+    await page.getByRole('combobox', { name: 'Self-registration' }).selectOption('approval')
+    await page.getByRole('tabpanel').getByRole('link', { name: 'Approvals' }).click()
+    await at.button('Leave without saving').click()
+    await page.waitForURL(`${served.url}/console/registrations?organization_id=${id}`)
+    await page.getByRole('link', { name: 'Who may register' }).click()
+    await page.waitForURL(`${served.url}/console/organizations/${id}#joining`)
   },
   60_000,
 )

@@ -6,7 +6,8 @@ import { ConfirmCall } from '../confirm-call.tsx'
 import { type Fact, Facts } from '../facts.tsx'
 import { Tabs } from '../families.tsx'
 import { Choice, Field } from '../fields.tsx'
-import { useList, useObject, useSettled } from '../hooks.ts'
+import { useFilters } from '../filters.ts'
+import { useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
@@ -107,29 +108,22 @@ interface Token {
 }
 
 /** Creates an initial access token and shows it once. */
-const NewToken = ({ onClose }: { onClose(): void }) => {
-  const [draft, setDraft] = useState({ uses: '1', hours: 24, organization_id: '' })
+const NewToken = ({ owner, onClose }: { owner: string; onClose(): void }) => {
+  const [draft, setDraft] = useState({ uses: '1', hours: 24 })
   const [made, setMade] = useState<Token>()
   if (made) return <Once title={text.token} text={text.tokenText} value={made.token} onClose={onClose} />
-  const { uses, hours, organization_id } = draft
+  const { uses, hours } = draft
   return (
     <NewDialog<Token>
       title={text.newToken}
+      owner={owner}
       path="/initial-access-tokens"
-      body={{
-        uses: Number(uses),
-        expires_in: hours * HOUR,
-        ...(organization_id !== '' && { organization_id }),
-      }}
+      body={{ uses: Number(uses), expires_in: hours * HOUR }}
       onMade={setMade}
       onClose={onClose}
     >
       <p>{text.newTokenText}</p>
       <Field name="uses" label={text.uses} value={uses} onValue={uses => setDraft({ ...draft, uses })} />
-      <OrganizationField
-        hint={words.common.ownOrganization}
-        onValue={organization_id => setDraft(draft => ({ ...draft, organization_id }))}
-      />
       <Choice
         label={words.common.validFor}
         name="expires_in"
@@ -171,15 +165,13 @@ const useBlocked = (organization_id: string) => {
 
 /** Screen of the list of dynamic clients. */
 export const DynamicClientsScreen = () => {
-  const own = person.value?.organization_id ?? ''
-  const [wanted, setWanted] = useState('')
-  const [source, setSource] = useState('')
+  const { entered, filters, change } = useFilters(['organization_id', 'source'])
   const [isNew, setNew] = useState(false)
-  const organization_id = useSettled(wanted) || own
-  const list = useList<DynamicClient>('/dynamic-clients', { organization_id, source, limit: 50 })
+  const organization_id = filters.organization_id || (person.value?.organization_id ?? '')
+  const list = useList<DynamicClient>('/dynamic-clients', { ...filters, organization_id, limit: 50 })
   const { organization, problem, blocked, setBlocked } = useBlocked(organization_id)
   const mayBlock = organization !== undefined && may('organizations:update')
-  const { client_registration, client_metadata_documents } = organization?.settings ?? {}
+  const { client_registration = 'off', client_metadata_documents = 'off' } = organization?.settings ?? {}
   return (
     <>
       <Heading title={words.nav.dynamicClients} lead={text.lead}>
@@ -192,16 +184,19 @@ export const DynamicClientsScreen = () => {
       </Heading>
       <Tabs />
       <div class="filters">
-        <OrganizationField onValue={setWanted} />
+        <OrganizationField
+          id={entered.organization_id}
+          onValue={organization_id => change({ organization_id })}
+        />
         <Choice
           label={text.source}
-          value={source}
+          value={entered.source}
           options={[
             ['', words.common.all],
             ['registration', text.sources.registration],
             ['document', text.sources.document],
           ]}
-          onValue={setSource}
+          onValue={source => change({ source })}
         />
       </div>
       <Refused problem={problem} />
@@ -209,7 +204,7 @@ export const DynamicClientsScreen = () => {
         list={list}
         empty={
           <Empty title={text.none} icon="clients">
-            {organization && !client_registration && !client_metadata_documents
+            {organization && client_registration === 'off' && client_metadata_documents === 'off'
               ? text.offText
               : text.noneText}
           </Empty>
@@ -224,7 +219,7 @@ export const DynamicClientsScreen = () => {
           />
         )}
       />
-      {isNew && <NewToken onClose={() => setNew(false)} />}
+      {isNew && <NewToken owner={filters.organization_id} onClose={() => setNew(false)} />}
     </>
   )
 }

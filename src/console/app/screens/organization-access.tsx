@@ -1,11 +1,13 @@
 import type { Settings } from '#src/directory/organizations/schema.ts'
 import { LinesField } from '../collections.tsx'
 import { Choice } from '../fields.tsx'
-import { me } from '../me.ts'
+import { may, me } from '../me.ts'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
 interface Props {
+  /** Id of the organization. */
+  id: string
   settings: Settings
   onChange(change: Partial<Settings>): void
 }
@@ -13,10 +15,11 @@ interface Props {
 const orNull = (lines: string[]): string[] | null => (lines.length > 0 ? lines : null)
 
 /**
- * Edits how people may join the organization, and which email domains lead to its login page. Only
- * administrators of the default organization may set these domains, so nobody else sees them.
+ * Edits how people may join the organization, and which email domains lead to its login page
+ * (`login_domains`). Only administrators of the default organization may change `login_domains`, so nobody
+ * else sees this field.
  */
-export const Joining = ({ settings, onChange }: Props) => {
+export const Joining = ({ id, settings, onChange }: Props) => {
   const text = words.joining
   type Policy = NonNullable<Settings['registration']>
   const policies: Policy[] = ['off', 'open', 'domains', 'approval']
@@ -26,7 +29,9 @@ export const Joining = ({ settings, onChange }: Props) => {
       title={text.title}
       lead={text.lead}
       {...(chosen === 'approval' && {
-        aside: <a href="/console/registrations">{words.nav.registrations}</a>,
+        aside: may('users:read') && (
+          <a href={`/console/registrations?organization_id=${id}`}>{words.nav.registrations}</a>
+        ),
       })}
     >
       <Choice
@@ -57,7 +62,7 @@ export const Joining = ({ settings, onChange }: Props) => {
 }
 
 /** Edits the policies for applications that no administrator registered. */
-export const DynamicPolicies = ({ settings, onChange }: Props) => {
+export const DynamicPolicies = ({ id, settings, onChange }: Props) => {
   const text = words.dynamic
   type Registration = NonNullable<Settings['client_registration']>
   type Documents = NonNullable<Settings['client_metadata_documents']>
@@ -68,7 +73,11 @@ export const DynamicPolicies = ({ settings, onChange }: Props) => {
     <Card
       title={words.nav.dynamicClients}
       lead={text.policiesLead}
-      aside={<a href="/console/dynamic-clients">{words.nav.dynamicClients}</a>}
+      aside={
+        may('clients:read') && (
+          <a href={`/console/dynamic-clients?organization_id=${id}`}>{words.nav.dynamicClients}</a>
+        )
+      }
     >
       <div class="pair">
         <Choice

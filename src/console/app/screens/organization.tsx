@@ -75,7 +75,9 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           {
             id: 'joining',
             label: words.joining.title,
-            content: <Joining key={edit.version} settings={settings} onChange={choose} />,
+            content: (
+              <Joining key={edit.version} id={organization.id} settings={settings} onChange={choose} />
+            ),
           },
           {
             id: 'terms',
@@ -85,7 +87,14 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
           {
             id: 'dynamic',
             label: words.nav.dynamicClients,
-            content: <DynamicPolicies key={edit.version} settings={settings} onChange={choose} />,
+            content: (
+              <DynamicPolicies
+                key={edit.version}
+                id={organization.id}
+                settings={settings}
+                onChange={choose}
+              />
+            ),
           },
           {
             id: 'attributes',

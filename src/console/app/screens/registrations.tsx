@@ -22,6 +22,7 @@ const text = words.registrations
 export const RegistrationsScreen = () => {
   const { entered, filters, change } = useFilters(['organization_id'])
   const list = useList<Registration>('/registrations', { ...filters, limit: 50, order: 'asc' })
+  const organization_id = filters.organization_id || (person.value?.organization_id ?? '')
   const organizationOf = useOrganizations(list.items)
   const [asked, setAsked] = useState<Registration>()
   const approval = useAction(list.reload)
@@ -29,7 +30,7 @@ export const RegistrationsScreen = () => {
     <>
       <Heading title={words.nav.registrations} lead={text.lead}>
         {may('organizations:read') && (
-          <a class="button" href={`/console/organizations/${person.value?.organization_id}#joining`}>
+          <a class="button" href={`/console/organizations/${encodeURIComponent(organization_id)}#joining`}>
             {text.setting}
           </a>
         )}
