@@ -214,6 +214,7 @@ testInChromium(
     await enterConsole(at.page, at.served.url, '/console/invitations', 'rita')
     await at.page.getByRole('link', { name: /A link for one person/ }).click()
     await at.page.getByText('Nobody has accepted yet').waitFor()
+    expect(await at.page.getByText('Send again or withdraw').count()).toBe(0)
     const forbidden = /^(Invite|Make|Withdraw|Approve|Refuse|Block|End)/
     expect(await at.button(forbidden).count()).toBe(0)
     await at.page.goto(`${at.served.url}/console/registrations`)
@@ -241,6 +242,39 @@ testInChromium(
     await ends.nth(20).click()
     await at.page.waitForFunction(() => !document.body.innerText.includes('of 21'))
     expect((await stored(`/sessions?user_id=${user.id}`)).pagination.total).toBe(20)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-40 the invitation of a user names the user, and gives no roles of its own',
+  async () => {
+    const person = { username: 'ida', email: 'ida@example.com', first_name: 'Ida', last_name: '' }
+    await create(at.served.app, '/users', { ...person, roles: ['admin'], invite: 'link' })
+    const [{ id, roles }] = (await stored('/invitations')).data
+    expect(roles).toEqual([])
+    await enterConsole(at.page, at.served.url, `/console/invitations/${id}`)
+    const facts = at.page.locator('.facts')
+    await facts.getByRole('link', { name: 'ida', exact: true }).waitFor()
+    expect(await facts.locator('div', { hasText: 'Roles' }).locator('dd').innerText()).toBe('–')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-09 a person who may not change groups can invite nobody into a group',
+  async () => {
+    await create(at.served.app, '/groups', { name: 'Warehouse', roles: ['user'] })
+    const permissions = ['users:read', 'users:create', 'roles:read', 'groups:read']
+    await create(at.served.app, '/roles', { name: 'inviter', permissions })
+    await addUser(at.served.app, 'rita', { roles: ['user', 'inviter'] })
+    await enterConsole(at.page, at.served.url, '/console/invitations', 'rita')
+    await at.button('Invite a person').click()
+    await label('Roles').locator('option', { hasText: 'inviter' }).waitFor({ state: 'attached' })
+    expect(await label('Groups').isDisabled()).toBe(true)
+    await at.button('Make the link').click()
+    await dialog('The link').waitFor()
+    expect((await stored('/invitations')).data[0]).toMatchObject({ roles: ['user'], groups: [] })
   },
   60_000,
 )

@@ -18,7 +18,7 @@ type Detail = (typeof InvitationDetail)['_output']
 
 const text = words.invitations
 
-/** Shows buttons to resend and to withdraw the invitation. */
+/** Shows the buttons that send the invitation again and withdraw it, if the caller may do either. */
 const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<Detail> }) => {
   const path = `/invitations/${invitation.id}`
   const [isAsked, setAsked] = useState(false)
@@ -28,6 +28,7 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
     else tellSent(answer)
     loaded.reload()
   })
+  if (!may('users:create') && !may('users:delete')) return null
   return (
     <Card title={text.actions} lead={text.actionsLead}>
       <Refused problem={resending.problem} />
@@ -64,11 +65,13 @@ const Actions = ({ invitation, loaded }: { invitation: Detail; loaded: Loaded<De
 }
 
 const InvitationFacts = ({ invitation }: { invitation: Detail }) => {
-  const { delivery, email, roles, groups, uses, max_uses, created_by, created_at, expires_at } = invitation
+  const { delivery, user_id, email, roles, groups, uses, max_uses, created_by, created_at, expires_at } =
+    invitation
   const facts: Fact[] = [
     [text.delivery, text.deliveries[delivery]],
     [words.users.email, email ?? '–'],
-    [words.nav.roles, roles.join(', ')],
+    ...(user_id ? [[words.user.one, <NamedLink key="user" type="user" id={user_id} />] as Fact] : []),
+    [words.nav.roles, roles.join(', ') || '–'],
     [
       words.nav.groups,
       groups.length > 0 ? groups.map(id => <NamedLink key={id} type="group" id={id} />) : '–',

@@ -97,7 +97,7 @@ const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void })
     name,
   ])
   const groups = useOptions<{ id: string; name: string }>(
-    may('groups:read') && '/groups',
+    may('groups:read') && may('groups:update') && '/groups',
     organization_id,
     ({ id, name }) => [id, name],
   )
