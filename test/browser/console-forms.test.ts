@@ -116,3 +116,18 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-14 empty claims are left out of a save, and count as no repetition of a claim',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/clients/shop#tokens')
+    for (const _ of [1, 2]) await button('Add a claim').click()
+    await page.getByLabel('Claim', { exact: true }).nth(1).waitFor()
+    expect(await page.locator('.complaint').count()).toBe(0)
+    await page.locator('[name=scopes]').fill('openid')
+    await at.save()
+    expect(await at.stored('/clients/shop')).toMatchObject({ scopes: ['openid'], claims: {} })
+  },
+  60_000,
+)

@@ -35,7 +35,8 @@ export const Claims = (props: {
       Object.fromEntries(given.map(({ name, from, scope }) => [name, scope === '' ? from : { from, scope }])),
     )
   }
-  const isTwice = (name: string, index: number): boolean => rows.findIndex(row => row.name === name) < index
+  const isTwice = (name: string, index: number): boolean =>
+    name !== '' && rows.findIndex(row => row.name === name) < index
   return (
     <Card title={text.title} lead={text.lead}>
       <Entries
