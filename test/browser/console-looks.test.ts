@@ -72,3 +72,34 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-44 a removed picture leaves no file in its field, and a file that cannot be read is reported',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/clients/shop#presentation')
+    const field = label('Logo')
+    const choose = () =>
+      field.setInputFiles({ name: 'logo.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) })
+    const file = () => field.evaluate(input => (input as HTMLInputElement).value)
+    await choose()
+    await page.locator('.picture img[src^=data]').waitFor()
+    expect(await file()).toEndWith('logo.svg')
+    await at.button('Remove').click()
+    expect(await file()).toBe('')
+    await choose()
+    await at.save()
+    await page.locator('.picture img[src^="/assets/"]').waitFor()
+    expect((await at.stored('/clients/shop')).logo).toEndWith('.svg')
+    await page.evaluate(() => {
+      FileReader.prototype.readAsDataURL = function () {
+        this.dispatchEvent(new ProgressEvent('error'))
+      }
+    })
+    await choose()
+    await page.getByRole('alert').getByText('The file cannot be read.').waitFor()
+    expect(await file()).toBe('')
+    expect(await axeFindings(page)).toEqual([])
+  },
+  60_000,
+)

@@ -2,18 +2,17 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { asProblem, callApi, type Problem, readText } from '../api.ts'
-import { Choice, Field, Refusals } from '../fields.tsx'
+import { Choice, Field } from '../fields.tsx'
 import { EditForm, useEdit } from '../forms.tsx'
 import { type Loaded, useObject, useSettled } from '../hooks.ts'
-import { Icon } from '../icons.tsx'
 import { may } from '../me.ts'
 import { Card, Failure, Heading, Loading } from '../parts.tsx'
+import { PictureField } from '../picture-field.tsx'
 import { UnloadedCard } from '../unloaded.tsx'
 import { words } from '../words.ts'
 
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
-type Picture = 'logo' | 'logo_dark'
 
 const text = words.looks
 
@@ -83,53 +82,6 @@ const Preview = (props: { organization: Organization; onProblem(problem: Problem
         <input type="hidden" name="looks" value={sealed} />
       </form>
     </Card>
-  )
-}
-
-const readFile = (file: File): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader()
-    reader.onload = () => resolve(String(reader.result))
-    reader.onerror = () => reject(new Error(text.unreadable))
-    reader.readAsDataURL(file)
-  })
-
-/** Edits a picture. A chosen file is sent as a data URI. */
-const PictureField = (props: {
-  name: Picture
-  label: string
-  hint: string
-  value: string | null | undefined
-  onValue(value: string | null): void
-}) => {
-  const name = `settings.${props.name}`
-  const { value, onValue } = props
-  return (
-    <div class="field">
-      <label for={name}>{props.label}</label>
-      <div class={props.name === 'logo' ? 'picture' : 'picture dark'}>
-        {value ? <img src={value} alt="" /> : <span class="hint">{text.noPicture}</span>}
-        {value && (
-          <button type="button" onClick={() => onValue(null)}>
-            <Icon name="cross" /> {text.remove}
-          </button>
-        )}
-      </div>
-      <input
-        id={name}
-        type="file"
-        accept="image/png,image/svg+xml,image/webp,image/jpeg"
-        aria-describedby={`${name}-about`}
-        onChange={event => {
-          const [file] = event.currentTarget.files ?? []
-          if (file) void readFile(file).then(onValue)
-        }}
-      />
-      <div id={`${name}-about`}>
-        <p class="hint">{props.hint}</p>
-        <Refusals name={name} />
-      </div>
-    </div>
   )
 }
 
@@ -209,11 +161,12 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
       onValue={value => choose({ [name]: value === '' ? null : value })}
     />
   )
-  const picture = (name: Picture, label: string, hint: string) => (
+  const picture = (name: 'logo' | 'logo_dark', label: string, hint: string) => (
     <PictureField
-      name={name}
+      name={`settings.${name}`}
       label={label}
       hint={hint}
+      isDark={name === 'logo_dark'}
       value={settings[name]}
       onValue={value => choose({ [name]: value })}
     />

@@ -1,16 +1,11 @@
 import type { ClientAnswer } from '#src/directory/clients/schema.ts'
-import { Field, Refusals } from '../fields.tsx'
+import { Field } from '../fields.tsx'
 import { Card } from '../parts.tsx'
+import { PictureField } from '../picture-field.tsx'
 import { words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 type Addresses = 'client_uri' | 'policy_uri' | 'tos_uri' | 'initiate_login_uri'
-
-const read = (file: File, done: (uri: string) => void): void => {
-  const reader = new FileReader()
-  reader.onload = () => done(String(reader.result))
-  reader.readAsDataURL(file)
-}
 
 /** Edits how an application is shown to people on the consent page and in their account. */
 export const Presentation = (props: { client: Client; onChange(change: Partial<Client>): void }) => {
@@ -28,31 +23,13 @@ export const Presentation = (props: { client: Client; onChange(change: Partial<C
   )
   return (
     <Card title={words.client.presentation} lead={words.client.presentationLead}>
-      <div class="field">
-        <label for="logo">{words.client.logo}</label>
-        <div class="logo-input">
-          {client.logo && <img src={client.logo} alt="" />}
-          <input
-            id="logo"
-            type="file"
-            accept="image/png,image/svg+xml,image/webp,image/jpeg"
-            aria-describedby="logo-about"
-            onChange={({ currentTarget }) => {
-              const file = currentTarget.files?.[0]
-              if (file) read(file, logo => onChange({ logo }))
-            }}
-          />
-          {client.logo && (
-            <button type="button" onClick={() => onChange({ logo: null })}>
-              {words.client.logoRemove}
-            </button>
-          )}
-        </div>
-        <div id="logo-about">
-          <p class="hint">{words.client.logoHint}</p>
-          <Refusals name="logo" />
-        </div>
-      </div>
+      <PictureField
+        name="logo"
+        label={words.client.logo}
+        hint={words.client.logoHint}
+        value={client.logo}
+        onValue={logo => onChange({ logo })}
+      />
       {address('client_uri', words.client.homePage, words.client.homePageHint)}
       {address('initiate_login_uri', words.client.startsLogin, words.client.startsLoginHint)}
       {address('policy_uri', words.client.policy)}
