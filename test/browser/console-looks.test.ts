@@ -74,6 +74,27 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-44 a changed style is read again after a save, and the former one is not shown meanwhile',
+  async () => {
+    const path = '/organizations/default'
+    await at.served.app.admin('PUT', path, { settings: { custom_css: 'h1 { color: red }' } })
+    await enterConsole(at.page, at.served.url, '/console/looks/default')
+    await until(async () => (await label('CSS').inputValue()).includes('red'))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    await at.page.route('**/assets/organizations/**', async route => {
+      await promise
+      await route.continue()
+    })
+    await label('CSS').fill('h1 { color: green }')
+    await at.save()
+    await label('CSS').waitFor({ state: 'detached' })
+    resolve()
+    await until(async () => (await label('CSS').inputValue()).includes('green'))
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-44 a removed picture leaves no file in its field, and a file that cannot be read is reported',
   async () => {
     const { page, served } = at

@@ -91,15 +91,21 @@ const Preview = (props: { organization: Organization; onProblem(problem: Problem
  */
 const StyleField = (props: { value: string | null | undefined; onValue(css: string | null): void }) => {
   const isStored = props.value?.startsWith('/assets/') ?? false
-  const [stored, setStored] = useState<string>()
+  const [read, setRead] = useState<{ url: string; css: string }>()
   const [problem, setProblem] = useState<Problem>()
   const load = () => {
-    if (!isStored || !props.value) return
+    const url = props.value
+    if (!isStored || !url) return
     setProblem(undefined)
-    readText(props.value).then(setStored, error => setProblem(asProblem(error)))
+    readText(url).then(
+      css => setRead({ url, css }),
+      error => setProblem(asProblem(error)),
+    )
   }
   useEffect(load, [isStored, props.value])
   if (isStored && problem) return <Failure problem={problem} retry={load} />
+  // After a save the stylesheet has a new URL, whose text is not read yet.
+  const stored = read?.url === props.value ? read?.css : undefined
   if (isStored && stored === undefined) return <Loading rows={2} />
   return (
     <Field
