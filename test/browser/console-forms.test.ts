@@ -131,3 +131,20 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-57 the page of a new application without a secret says nothing of a secret after a reload',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/clients/+new')
+    await page.getByRole('radio', { name: /^Single-page application/ }).check()
+    await page.getByLabel('Name', { exact: true }).fill('Wiki')
+    await button('Connect').click()
+    await heading(/Wiki/)
+    await page.reload()
+    await heading('wiki is connected')
+    await page.waitForLoadState('networkidle')
+    expect(await page.getByText('Its secret was shown once').count()).toBe(0)
+  },
+  60_000,
+)
