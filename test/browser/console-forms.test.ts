@@ -148,3 +148,36 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-06 a new address of a user counts as unverified until the administrator says otherwise',
+  async () => {
+    const { page, served } = at
+    const [{ id }] = (await at.stored('/users?search=grace')).data
+    await served.app.admin('PUT', `/users/${id}`, { email_verified: true })
+    await enterConsole(page, served.url, `/console/users/${id}`)
+    const email = page.getByLabel('Email', { exact: true })
+    const isVerified = page.getByRole('checkbox', { name: /^The email address is verified/ })
+    await email.fill('GRACE@example.com')
+    expect(await isVerified.isChecked()).toBe(true)
+    await email.fill('grace@new.example')
+    expect(await isVerified.isChecked()).toBe(false)
+    await email.fill('grace@example.com')
+    expect(await isVerified.isChecked()).toBe(true)
+    for (const isKnown of [true, false]) {
+      const address = `grace@${isKnown}.example`
+      await email.fill(address)
+      await isVerified.setChecked(isKnown)
+      await at.save()
+      await button('Save changes').waitFor({ state: 'detached' })
+      expect(await isVerified.isChecked()).toBe(isKnown)
+      expect(await at.stored(`/users/${id}`)).toMatchObject({ email: address, email_verified: isKnown })
+    }
+    const changes = (await served.app.events()).filter(({ type }) => type === 'user.updated')
+    expect(changes.slice(-2).map(({ metadata }) => metadata.fields)).toEqual([
+      ['email'],
+      ['email_verified', 'email'],
+    ])
+  },
+  60_000,
+)

@@ -21,6 +21,12 @@ const isObject = (value: unknown): value is Values =>
 /** The field whose entries the API merges with the stored entries. The API replaces every other field. */
 const MERGED = 'settings'
 
+/**
+ * When a body changes the address of a user and does not contain `email_verified`, the API sets it to false.
+ * A body with a new address therefore contains the value that the form shows.
+ */
+const VERIFIED = 'email_verified'
+
 /** Returns the entries of `values` that differ from `before`. A removed entry becomes undefined. */
 const changesOf = (before: Values, values: Values): Values =>
   Object.fromEntries(
@@ -84,9 +90,10 @@ export const useEdit = <T extends object>(
    */
   const bodyOn = (newest: Values): Values => {
     const all = withChanges(newest, changes)
-    return Object.fromEntries(
+    const body = Object.fromEntries(
       Object.entries(changes).map(([name, change]) => [name, name === MERGED ? change : all[name]]),
     )
+    return 'email' in body ? { ...body, [VERIFIED]: values[VERIFIED] } : body
   }
   const changed = bodyOn(stored as Values)
   const isChanged = Object.keys(changed).length > 0

@@ -28,13 +28,22 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const organization = useObject<Organization>(`/organizations/${user.organization_id}`)
   const offers = organization.data?.settings.email_code ?? 'off'
   const roles = useRoles(user.organization_id)
+  const isStored = (email: string): boolean => email.toLowerCase() === user.email.toLowerCase()
+  /** A new address counts as unverified until the person says otherwise. */
+  const setEmail = (email: string) => {
+    const isKnown = isStored(email)
+    set({
+      email,
+      ...(isKnown !== isStored(values.email) && { email_verified: isKnown && user.email_verified }),
+    })
+  }
   const field = (name: 'username' | 'email' | 'first_name' | 'last_name', label: string) => (
     <Field
       name={name}
       label={label}
       autocomplete="off"
       value={values[name]}
-      onValue={value => set({ [name]: value })}
+      onValue={value => (name === 'email' ? setEmail(value) : set({ [name]: value }))}
     />
   )
   const through = (role: string): string => {
