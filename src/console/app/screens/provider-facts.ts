@@ -11,6 +11,8 @@ export interface Provider {
   allow_registration: boolean
   trust_email: boolean
   client_id?: string
+  /** Id of the private key with which Gatehouse signs its secret; '' for a provider other than Apple. */
+  key_id?: string
   issuer?: string
   entity_id?: string
   sso_url?: string

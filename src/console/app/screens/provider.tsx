@@ -43,6 +43,8 @@ const NewSecret = ({ provider, loaded }: { provider: Provider; loaded: Loaded<Pr
           <Field
             name="client_secret"
             label={words.providers.clientSecret}
+            // A private key in PEM has several lines, which an input of one line would join.
+            {...(provider.key_id && { multiline: 6 })}
             required
             autocomplete="off"
             spellcheck={false}
