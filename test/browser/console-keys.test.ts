@@ -1,12 +1,13 @@
-/** Tests in a browser how the console takes the key of a provider. */
+/** Tests in a browser how the console takes the key of a provider, and shows the key of a webhook. */
 import { expect } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
+import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 
 const at = inConsole()
-const { button } = at
+const { button, stored } = at
 
 const newKey = (): string =>
   generateKeyPairSync('ec', {
@@ -38,6 +39,28 @@ testInChromium(
       type: 'identity_provider.updated',
       metadata: { fields: ['client_secret'] },
     })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-20 the public key of a webhook is shown at any time, and again after a new one is made',
+  async () => {
+    const { page, served } = at
+    const url = 'https://warehouse.example.com/events'
+    const hook = { name: 'Warehouse', url, events: ['user.*'], signature: 'v1a' }
+    const { id, public_key } = await create(served.app, '/webhooks', hook)
+    await enterConsole(page, served.url, `/console/webhooks/${id}`)
+    const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Public key' }) })
+    await card.getByText(public_key).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await button('Make a new secret').click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Make a new secret' }).click()
+    const shown = await page.getByRole('dialog', { name: 'Public key' }).locator('code').innerText()
+    expect(shown).not.toBe(public_key)
+    await button('Close').click()
+    await card.getByText(shown).waitFor()
+    expect((await stored(`/webhooks/${id}`)).public_key).toBe(shown)
   },
   60_000,
 )

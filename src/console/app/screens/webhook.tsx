@@ -126,13 +126,23 @@ export const WebhookScreen = ({ id }: { id: string }) => {
           text={text.rotateText}
           path={`/webhooks/${webhook.id}/rotate-secret`}
           body={{}}
-          shown={{ title: text.secret, text: text.secretText }}
+          shown={
+            webhook.public_key
+              ? { title: text.publicKey, text: text.publicKeyText }
+              : { title: text.secret, text: text.secretText }
+          }
           secretOf={({ secret, public_key }) => secret ?? public_key ?? ''}
+          onSecret={loaded.reload}
         />
       </Heading>
       <div class="columns">
         <Form webhook={webhook} loaded={loaded} />
         <div class="stack">
+          {webhook.public_key && (
+            <Card title={text.publicKey} lead={text.publicKeyText}>
+              <Value text={webhook.public_key} />
+            </Card>
+          )}
           <Deliveries id={webhook.id} />
           <AsCode section="webhooks" path={`/webhooks/${webhook.id}`} object={webhook} />
         </div>
