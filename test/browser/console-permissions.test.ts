@@ -127,3 +127,22 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-09 a person who may not read users gets no link to one from sessions and members of groups',
+  async () => {
+    const { page, served } = at
+    const client = await addClient(served.app, 'board')
+    const [user] = (await at.stored('/users?search=grace')).data
+    await grantTokens(served.app, client, user)
+    const { id } = await create(served.app, '/groups', { name: 'Warehouse', roles: ['user'] })
+    await served.app.admin('PUT', `/groups/${id}/members/${user.id}`)
+    await enterWith(['sessions:read', 'groups:read'])
+    for (const path of ['sessions', `groups/${id}`]) {
+      await at.walk(path)
+      await page.getByRole('main').getByText('grace', { exact: true }).waitFor()
+      expect([path, await page.locator('main a[href*="/console/users/"]').count()]).toEqual([path, 0])
+    }
+  },
+  60_000,
+)

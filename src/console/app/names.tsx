@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { asProblem, read } from './api.ts'
-import { mayListOrganizations } from './me.ts'
+import { may, mayListOrganizations } from './me.ts'
 import { Value } from './parts.tsx'
 import { person } from './session.ts'
 
@@ -113,6 +113,16 @@ export const useOrganizations = (
   }, [ids.join()])
   return id => names[id]
 }
+
+/** Shows the user name of a user, as a link if the caller may read users. */
+export const UserLink = ({ id, username }: { id: string; username: string }) =>
+  may('users:read') ? (
+    <a href={`/console/users/${id}`}>
+      <strong>{username}</strong>
+    </a>
+  ) : (
+    <strong>{username}</strong>
+  )
 
 /**
  * Shows a separator and a link to an organization. Shows nothing for the caller's own organization, and

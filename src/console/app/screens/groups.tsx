@@ -11,7 +11,7 @@ import { type Loaded, type PageOf, useList, useObject, useSettled } from '../hoo
 import { Icon } from '../icons.tsx'
 import { EmptyCard, ListCard } from '../list.tsx'
 import { may } from '../me.ts'
-import { ForeignOrganization, useOrganizations } from '../names.tsx'
+import { ForeignOrganization, UserLink, useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { AddButton, Card, Empty, EventsLink, Heading, Refused, Value } from '../parts.tsx'
@@ -129,9 +129,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
   const path = (user: UserAnswer) => `/groups/${group.id}/members/${user.id}`
   const person = (user: UserAnswer) => (
     <span>
-      <a href={`/console/users/${user.id}`}>
-        <strong>{user.username}</strong>
-      </a>
+      <UserLink id={user.id} username={user.username} />
       <span class="hint">{user.email}</span>
     </span>
   )

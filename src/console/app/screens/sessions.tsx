@@ -8,7 +8,7 @@ import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
 import { may } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
-import { useOrganizations } from '../names.tsx'
+import { UserLink, useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { Empty, Heading, Refused, When } from '../parts.tsx'
 import { joined, programOf, say, words } from '../words.ts'
@@ -55,9 +55,7 @@ export const SessionsScreen = () => {
         row={session => (
           <li key={session.id} class="row">
             <span>
-              <a href={`/console/users/${session.user_id}`}>
-                <strong>{session.username}</strong>
-              </a>
+              <UserLink id={session.user_id} username={session.username} />
               <span class="hint">
                 {joined([
                   organizationOf(session.organization_id),
