@@ -92,3 +92,22 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-25 the test of a sign-in offers each API of the application, among more than one page of APIs',
+  async () => {
+    const { page, served } = at
+    const clients = [{ client_id: 'shop', scopes: [] }]
+    await create(served.app, '/apis', { identifier: 'https://orders.example', name: 'Orders', clients })
+    for (let n = 0; n < 100; n++)
+      await create(served.app, '/apis', { identifier: `https://${n}.example`, name: `API ${n}` })
+    await enterConsole(page, served.url, '/console/clients/shop')
+    const api = page.getByRole('combobox', { name: 'API' })
+    await api.selectOption('Show more')
+    await api.locator('option', { hasText: 'Orders' }).waitFor({ state: 'attached' })
+    await api.selectOption('Orders')
+    await button('Show the claims').click()
+    await page.getByText('"aud": "https://orders.example"').waitFor({ state: 'attached' })
+  },
+  60_000,
+)

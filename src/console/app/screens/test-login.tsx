@@ -6,9 +6,10 @@ import { withQuery } from '../api.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Choice, Field } from '../fields.tsx'
-import { type PageOf, useObject } from '../hooks.ts'
+import { useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { may } from '../me.ts'
+import { MORE } from '../options.ts'
 import { AsCurl, Card, Code, Refused } from '../parts.tsx'
 import { PersonField } from '../person-field.tsx'
 import { person } from '../session.ts'
@@ -89,9 +90,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
   const self = useObject<UserAnswer>(
     isOwn && may('users:read') ? `/users/usr_${person.value?.sub}` : undefined,
   )
-  const apis = useObject<PageOf<Api>>(
-    may('apis:read') ? withQuery('/apis', { organization_id, limit: 100 }) : undefined,
-  ).data
+  const apis = useList<Api>(may('apis:read') && '/apis', { organization_id, limit: 100 })
   const [user, setUser] = useState<UserAnswer>()
   const [resource, setResource] = useState('')
   const [scope, setScope] = useState(client.scopes.join(' '))
@@ -99,7 +98,7 @@ export const TestLogin = ({ client }: { client: Client }) => {
   const { run, problem } = useAction<Tested>(setTested)
   useEffect(() => setUser(self.data), [self.data])
   const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
-  const usable = apis?.data.filter(scopesAt) ?? []
+  const usable = apis.items.filter(scopesAt)
   const choose = (identifier: string) => {
     const api = usable.find(each => each.identifier === identifier)
     setResource(identifier)
@@ -119,11 +118,16 @@ export const TestLogin = ({ client }: { client: Client }) => {
     <Card title={text.title} lead={text.lead}>
       <ApiForm method="GET" path={path} problem={problem} class="trial" onSubmit={test}>
         <PersonField organization_id={organization_id} label={text.person} user={user} onUser={setUser} />
-        {usable.length > 0 && (
+        {(usable.length > 0 || apis.hasMore) && (
           <Choice
             label={text.api}
             value={resource}
-            options={[['', text.noApi], ...usable.map(api => [api.identifier, api.name] as const)]}
+            options={[
+              ['', text.noApi],
+              ...usable.map(api => [api.identifier, api.name] as const),
+              ...(apis.hasMore ? [[MORE, words.common.more] as const] : []),
+            ]}
+            more={apis.more}
             onValue={choose}
           />
         )}
