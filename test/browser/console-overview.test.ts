@@ -113,3 +113,19 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-23 a check that was not made does not count as one that works',
+  async () => {
+    const data = ['ok', 'ok', 'skip'].map((state, n) => ({
+      name: ['files', 'database', 'loop'][n],
+      state,
+      text: 'A finding.',
+    }))
+    await page.route('**/admin/health', route => route.fulfill({ json: { version: '1.0.0', data } }))
+    await enterConsole(page, served.url)
+    await page.getByText('Everything works: 2 checks').click()
+    await page.getByText('Unchecked').waitFor()
+  },
+  60_000,
+)

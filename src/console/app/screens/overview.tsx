@@ -195,7 +195,9 @@ const HealthCard = () => {
           <Findings found={troubles} />
           <details>
             <summary>
-              {say(troubles.length > 0 ? health.others : health.fine, { count: others.length })}
+              {troubles.length > 0
+                ? say(health.others, { count: others.length })
+                : say(health.fine, { count: others.filter(({ state }) => state === 'ok').length })}
             </summary>
             <Findings found={others} />
           </details>
