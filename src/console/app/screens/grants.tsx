@@ -38,8 +38,9 @@ const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
  * Reads the roles and groups of the organization `wanted`, or of the caller's organization if `wanted` is
- * empty. A group is offered when the caller may grant all of its roles. A role on a page that is not loaded
- * yet counts as grantable, because the server decides in any case.
+ * empty. Groups are read only if the caller may read roles and groups, and change groups. A group is offered
+ * when the caller may grant all of its roles. A role on a page that is not loaded yet counts as grantable,
+ * because the server decides in any case.
  */
 export const useGrants = (wanted: string) => {
   const organization_id = wanted || person.value?.organization_id

@@ -73,8 +73,8 @@ const fresh: Draft = {
 const isForSeveral = ({ delivery, max_uses }: Draft): boolean => delivery === 'link' && max_uses !== '1'
 
 /**
- * Returns the request body. An invitation for several people has no address, roles or groups, because the API
- * would refuse it.
+ * Returns the request body. The API refuses an address, roles and groups for an invitation for several
+ * people, so they are left out.
  */
 const bodyOf = (draft: Draft) => {
   const { delivery, email, roles, groups, max_uses, days, organization_id } = draft

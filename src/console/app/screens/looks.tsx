@@ -220,7 +220,7 @@ const Form = ({ organization, loaded }: { organization: Organization; loaded: Lo
   )
 }
 
-/** Screen of the colours, pictures and CSS of an organization. */
+/** Screen of the theme, colour, pictures, links and CSS of an organization's pages. */
 export const LooksScreen = ({ id }: { id: string }) => {
   const loaded = useObject<Organization>(`/organizations/${encodeURIComponent(id)}`)
   const organization = loaded.data

@@ -14,7 +14,7 @@ import { Grants, join, type Membership, type NotJoined, useGrants } from './gran
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
 /**
- * Generates a temporary password with a capital letter, a small letter, a digit and a symbol, because an
+ * Generates a password with a capital letter, a small letter, a digit and a symbol, because an
  * organization may require each of them. Letters and digits that look alike are left out, because a person
  * may have to type the password.
  */

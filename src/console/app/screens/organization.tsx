@@ -18,7 +18,8 @@ type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
 
 /**
- * The default organization. It cannot be deleted here, because its administrators manage the whole instance.
+ * The default organization. It cannot be deleted, because only its administrators can manage the whole
+ * instance.
  */
 const DEFAULT = 'org_default'
 

@@ -33,9 +33,9 @@ const ELSEWHERE = /The\s+server that uses login\.mjs is in/
 const BELOW = 'app.mjs below uses login.mjs; both are in'
 
 /**
- * Returns the guide's server program, adapted to the client's redirect URI, and the command that starts it.
- * Returns an empty list when the client is not a web application with a loopback redirect URI, or when the
- * program uses the path of this URI for another purpose.
+ * Returns the guide's server program, adapted to the client's first redirect URI, and the command that starts
+ * it. Returns an empty list when the client is not a web application, when its first redirect URI is not at
+ * http://localhost or http://127.0.0.1, and when the program uses the path of this URI for another purpose.
  */
 const serverOf = (
   { kind, redirect_uris: [uri = ''] }: Client,
@@ -56,7 +56,10 @@ const serverOf = (
   ]
 }
 
-/** Shows programs that sign users in, with the values of this client filled in. */
+/**
+ * Shows programs that sign users in, or programs of a service that request a token. The values of this client
+ * are filled in. Shows nothing for a client without a kind.
+ */
 export const Snippets = ({ client, secret }: { client: Client; secret?: string | undefined }) => {
   const { kind } = client
   if (!kind) return null
