@@ -239,7 +239,8 @@ testInChromium(
     await at.page.getByText('20 of 21').waitFor()
     expect(await ends.count()).toBe(20)
     await at.button('Show more').click()
-    await ends.nth(20).click()
+    expect(await change('DELETE', () => ends.nth(20).click())).toBe(204)
+    await ends.nth(20).waitFor({ state: 'detached' })
     await at.page.waitForFunction(() => !document.body.innerText.includes('of 21'))
     expect((await stored(`/sessions?user_id=${user.id}`)).pagination.total).toBe(20)
   },

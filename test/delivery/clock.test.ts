@@ -119,7 +119,7 @@ test('DEL-08 a step back of a minute at most, or a faster clock of another copy,
     release: async (_tx, _now, ranges) => void released.push(ranges),
     attempt: async () => {},
   })
-  await until(() => looks === 1)
+  await until(() => looks > 0)
   const start = clock.now()
   for (const step of [-MINUTE, HOUR / 2, -MINUTE / 2, -MINUTE]) {
     clock.advance(step)
