@@ -167,7 +167,7 @@ testInChromium(
     await button('Add an attribute').click()
     await button('Enable').click()
     await button('Disable').waitFor()
-    await page.locator('[name="other-1"]').fill('floor', { timeout: 5_000 })
+    await page.locator('[name="other-1"]').fill('floor')
     await page.locator('[name="attributes.floor"]').fill('4')
     await button('Save changes').click()
     await button('Save changes').waitFor({ state: 'detached' })
