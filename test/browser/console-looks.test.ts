@@ -35,9 +35,7 @@ testInChromium(
     await at.page.getByRole('heading', { level: 1, name: 'Looks' }).waitFor()
     expect((await at.served.app.admin('GET', '/organizations/default')).body.settings).toEqual({})
 
-    const answered = at.page.waitForResponse(answer => answer.request().method() === 'PUT')
-    await at.page.getByRole('button', { name: 'Save changes' }).click()
-    expect((await answered).status()).toBe(200)
+    await at.save()
     const { settings } = (await at.served.app.admin('GET', '/organizations/default')).body
     expect(settings).toEqual({
       accent_color: '#0a7d4b',

@@ -46,6 +46,7 @@ const save = async () => {
   const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
   await button('Save changes').click()
   await answered
+  await button('Save changes').waitFor({ state: 'detached' })
 }
 /** Returns the text that the page last copied to the clipboard. */
 const copied = async () => {
