@@ -123,9 +123,13 @@ export const hasCompleteLogin = async (
 }
 
 /**
- * Returns the given step. Returns the step `login` instead when the user has to confirm their identity first.
+ * Returns the given step. Returns the step `login` instead when the user has to confirm their identity first:
+ * before a factor is added ({@link provenByMailbox}), and before a form that waits for a confirmation is
+ * handled. A login that another request began confirms no such form, because the user may have cancelled it.
  */
 const confirmFirst = async (context: Context, flow: Flow, next: Next): Promise<Next> => {
+  if (next.step === 'issue' && flow.request.confirm?.intent && !flow.pending?.login_id)
+    return { step: 'login', login: next.login }
   const login = await provenByMailbox(context, flow, next)
   return login ? { step: 'login', login } : next
 }

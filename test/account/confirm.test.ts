@@ -87,6 +87,24 @@ test('PAG-61 a form whose confirmation came too late asks once more, and then co
   expect(await types()).toEqual(['user.login', 'user.login', 'user.updated'])
 })
 
+test('PAG-61 a cancelled form stays undone when the user confirms another one, and loads its page again', async () => {
+  const { user, browser, page } = await late('/account/data')
+  const cancelled = await send(browser, page, { username: user.username }, '/account/data/delete')
+  const profile = await browser.get('/account/profile')
+  const asked = await send(browser, profile, { first_name: 'Ada' }, '/account/profile')
+  expect((await signIn(browser, asked, user.username)).url).toBe('/account/profile?notice=saved')
+  expect(await types()).toEqual(['user.login', 'user.updated'])
+  const handle = cancelled.forms[0]?.fields.request
+  for (const path of [cancelled.url, `/account/continue?request=${handle}`])
+    expect((await browser.follow(await browser.get(path))).heading).toBe(CONFIRM)
+  expect((await app.admin('GET', `/users/${user.id}`)).status).toBe(200)
+  expect(await types()).toEqual([])
+  const again = await browser.get(cancelled.url)
+  expect((await signIn(browser, again, user.username)).url).toBe('/account/deleted?organization=acme')
+  expect((await browser.get(cancelled.url)).status).toBe(400)
+  expect(await types()).toEqual(['user.deleted'])
+})
+
 test('PAG-61 after the confirmation a deletion continues, and a download returns to the page that offers it', async () => {
   const { user, browser, page } = await late('/account/data')
   const asked = await send(browser, page, {}, '/account/data/download')

@@ -87,6 +87,18 @@ describe('RMB-02 a change of the account', () => {
     expect((await prove(browser, step, key)).heading).toBe('Save your recovery codes')
   })
 
+  test('PAG-61 stays undone when another request has got the second factor', async () => {
+    const { user, browser, key } = await remembered()
+    await signIn(browser, await browser.get('/account'), user.username)
+    const page = await browser.get('/account/security')
+    const step = await browser.follow(await browser.submit(page, {}, '/account/security/codes'))
+    expect(step.heading).toBe(STEP)
+    await prove(browser, await browser.get('/account/change-password'), key)
+    await app.events()
+    expect((await browser.follow(await browser.get(step.url))).heading).toBe('Confirm it’s you')
+    expect(await app.events()).toEqual([])
+  })
+
   test('by a reset mail waits for the second factor', async () => {
     const { user, browser } = await remembered()
     const login = await browser.get(authorizeUrl('web'))
