@@ -103,6 +103,20 @@ const answerOf = ({ id, type, response }) => {
   return JSON.stringify({ id, rawId: id, type, response: answer, clientExtensionResults: {} })
 }
 
+// A submitted form is busy until its load is stopped or the page returns from the back-forward cache, but at
+// most for ten seconds, because no event shows that the answer led to an app and the page stays.
+let lapse
+const release = () => {
+  for (const form of document.forms) form.ariaBusy = null
+}
+const hold = form => {
+  form.ariaBusy = 'true'
+  clearTimeout(lapse)
+  lapse = setTimeout(release, 10_000)
+}
+addEventListener('pageshow', ({ persisted }) => persisted && release())
+globalThis.navigation?.addEventListener('navigateerror', release)
+
 // A form with `data-passkey` requests a credential when the form is submitted, or when the user picks a
 // passkey from autofill.
 const passkeys = globalThis.PublicKeyCredential
@@ -119,17 +133,22 @@ if (passkeys)
     // The page has one checkbox for the terms, in the password form. The script moves the checkbox to the
     // passkey form before it submits that form.
     const terms = document.getElementById('accept')
-    let asking
+    let asking, created
     const ask = async mediation => {
       asking?.abort()
       asking = new AbortController()
-      const credential = await navigator.credentials[act]({
-        publicKey,
-        signal: asking.signal,
-        ...(mediation && { mediation }),
-      })
+      const credential =
+        created ??
+        (await navigator.credentials[act]({
+          publicKey,
+          signal: asking.signal,
+          ...(mediation && { mediation }),
+        }))
+      // Another new passkey would replace this one on the device, but the server may have stored this one.
+      if (act === 'create') created = credential
       form.elements.credential.value = answerOf(credential)
       terms?.setAttribute('form', form.id)
+      hold(form)
       form.submit()
     }
     form.querySelector('button').hidden = false
@@ -137,6 +156,7 @@ if (passkeys)
     form.addEventListener('submit', event => {
       event.preventDefault()
       event.stopImmediatePropagation()
+      if (form.ariaBusy === 'true') return
       if (terms?.reportValidity() === false) return
       part('failed').hidden = true
       ask().catch(() => {
@@ -164,14 +184,9 @@ for (const form of document.forms) {
   form.addEventListener('submit', event => {
     if (form.ariaBusy === 'true') event.preventDefault()
     // After a download the page stays open, so its form may be submitted again.
-    form.ariaBusy = String(!('again' in form.dataset))
+    else if (!('again' in form.dataset)) hold(form)
   })
 }
-
-// The forms of a page that returns from the back-forward cache may be submitted again.
-addEventListener('pageshow', ({ persisted }) => {
-  if (persisted) for (const form of document.forms) form.ariaBusy = null
-})
 
 // Submits, without a click, the form that takes the answer to a client.
 document.querySelector('form[data-send]')?.requestSubmit()

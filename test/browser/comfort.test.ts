@@ -134,6 +134,42 @@ testInChromium(
 )
 
 testInChromium(
+  'PAG-72 a form is sent once, and again after ten seconds or when its load was stopped',
+  async () => {
+    const { page, close } = await opened('login.empty')
+    await page.clock.install({ time: new Date('2026-11-20T12:00:00Z') })
+    await page.clock.pauseAt(new Date('2026-11-20T13:00:00Z'))
+    await page.goto(`${server.url}login.empty`)
+    await page.getByLabel('Username or email').fill('ada')
+    await page.getByLabel('Password', { exact: true }).fill('secret')
+    const form = page.locator('form[action="/oauth/login"]')
+    const send = () => form.getByRole('button', { name: 'Sign in', exact: true }).dispatchEvent('click')
+    const isSent = () => Promise.all([page.waitForRequest('**/oauth/login'), send()])
+    // The answer leads to an app, so the page stays.
+    let sent = 0
+    await page.route('**/oauth/login', route => {
+      sent++
+      return route.fulfill({ status: 303, headers: { location: 'com.example.app:/callback' } })
+    })
+    await isSent()
+    await page.clock.runFor(9_900)
+    await send()
+    expect([await form.getAttribute('aria-busy'), sent]).toEqual(['true', 1])
+    await page.clock.runFor(100)
+    // No answer comes until the person stops the load.
+    await page.unroute('**/oauth/login')
+    await page.route('**/oauth/login', () => {})
+    await isSent()
+    const session = await page.context().newCDPSession(page)
+    await session.send('Page.stopLoading')
+    expect(await form.getAttribute('aria-busy')).toBeNull()
+    await isSent()
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
   'PAG-34 the link of a refused page counts down, and works when the wait is over',
   async () => {
     const { page, close } = await opened('login.empty')

@@ -206,6 +206,39 @@ testInChromium(
   60_000,
 )
 
+/** Counts the new passkeys and the sent forms. Drops the first form, as a network may do. */
+const dropping = `globalThis.counts = { created: 0, sent: 0 }
+  const create = navigator.credentials.create.bind(navigator.credentials)
+  navigator.credentials.create = options => create(options, counts.created++)
+  const { submit } = HTMLFormElement.prototype
+  HTMLFormElement.prototype.submit = function () {
+    if (counts.sent++) submit.call(this)
+  }`
+
+testInChromium(
+  'PAG-72 a second tap makes no second passkey, also when the first form was lost',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    await page.clock.install({ time: new Date('2026-11-20T12:00:00Z') })
+    await page.clock.pauseAt(new Date('2026-11-20T13:00:00Z'))
+    await page.addInitScript(dropping)
+    const device = await withAuthenticator(page)
+    await enrolPasskey(page, user)
+    await page.waitForFunction('counts.sent === 1')
+    const tap = () => page.getByRole('button', { name: 'Create passkey' }).click()
+    await tap()
+    expect(await page.evaluate('counts')).toEqual({ created: 1, sent: 1 })
+    await page.clock.runFor(10_000)
+    await tap()
+    await heading(page, 'Save your recovery codes')
+    expect(await device.credentials()).toHaveLength(1)
+    expect(await eventsOf(user)).toEqual(['user.login', 'user.mfa_enabled'])
+    await close()
+  },
+  60_000,
+)
+
 testInChromium(
   'a recovery code lets its owner in once',
   async () => {
