@@ -132,6 +132,7 @@ export const enrolPage = async (
     ...page,
     csrf_token: stepToken(context, flow, 'enrol', login.id),
     user,
+    adding: kind,
     ...exit,
     ...(kinds.length > 1 && { cancel_url: address }),
   }

@@ -190,6 +190,8 @@ interface EnrolForm extends Common, StepExit {
   request: string
   csrf_token: string
   user: PageUser
+  /** The factor that the query of the page names. */
+  adding?: MessageCode<'enrol.kind.'>
   error?: FormError<MessageCode<'enrol.error.'>>
 }
 

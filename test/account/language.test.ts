@@ -179,6 +179,27 @@ describe('PAG-31 the choice returns to its page', () => {
     expect(done.location).toStartWith('https://app.example/callback?code=')
   })
 
+  test('to the kind of factor that is added, and to the form of a registration that a client asked for', async () => {
+    await addUser(app, 'adding')
+    const browser = openBrowser(app)
+    const kinds = await openEnrolment(browser, 'adding')
+    const totp = await browser.get(linkWith(kinds, 'kind=totp'))
+    says(await browser.follow(await choose(browser, totp, 'fr')), 'fr', 'enrol-totp.title')
+
+    await app.admin('PUT', '/organizations/default', { settings: { registration: 'open' } })
+    const other = openBrowser(app)
+    const email = 'new@example.com'
+    const signUp = linkWith(await other.get(authorizeUrl('web')), '/oauth/sign-up')
+    await other.submit(await other.get(signUp), { email })
+    mail.clear()
+    await deliverMails(app.context)
+    const link = (/http:\S+/.exec(mail.mails[0]?.text ?? '')?.[0] ?? '').replace(BASE, '')
+    const form = await other.get(link)
+    const shown = await other.follow(await choose(other, form, 'de'))
+    expect([shown.status, shown.url, shown.html.includes(email)]).toEqual([200, link, true])
+    expect(shown.headers.get('content-language')).toBe('de')
+  })
+
   test('to a page of the account, with what it was asked for', async () => {
     const user = await addUser(app, 'tabs')
     const browser = openBrowser(app)
