@@ -13,7 +13,10 @@ describe('several factors', () => {
     const { user, browser, key } = await withTotp()
     await browser.get('/account')
     const choice = await browser.follow(await browser.get('/account/security/add'))
-    expect(choice.heading).toBe('Protect your account')
+    expect([choice.heading, linkWith(choice, '/account')]).toEqual([
+      'Protect your account',
+      '/account/security',
+    ])
     await app.events()
     const { passkey, page } = await enrolPasskey(browser, choice)
     expect(page.url).toBe('/account/security?notice=factor_added')
