@@ -100,9 +100,12 @@ const kindsFor = (context: Context, { level }: BrowserLogin) =>
     type => levelWith(type) >= level && (type === 'totp' || offersPasskeys(context.config)),
   )
 
-/** Returns the TOTP secret that the enrolment page offers. A reload of the page shows the same secret. */
-export const secretFor = (context: Context, flow: StoredFlow, { user_id }: BrowserLogin): string =>
-  offerSecret(context, `${roundOf(flow)}\0${user_id}`)
+/**
+ * Returns the TOTP secret that the enrolment page offers. The secret is independent of the round: users who
+ * have scanned it may have to prove another factor before they send the first code.
+ */
+export const secretFor = (context: Context, { pending }: StoredFlow, { user_id }: BrowserLogin): string =>
+  offerSecret(context, `${pending.request_hash}\0${user_id}`)
 
 /**
  * Renders the enrolment page. If there are several kinds of factor, the user first chooses one of them.

@@ -292,7 +292,7 @@ export const isProven = ({ pending }: Flow): boolean =>
   Boolean(pending?.proof ?? pending?.login_id) && !pending?.selected
 
 /**
- * Returns the text from which the challenges and new secrets of this flow are derived. The text changes when
- * a challenge or secret is used, so that an answer cannot be replayed.
+ * Returns the text from which the challenges of this flow are derived. The text changes when a challenge or
+ * another proof is used, so that an answer cannot be replayed.
  */
 export const roundOf = ({ pending }: StoredFlow): string => `${pending.request_hash}\0${pending.round}`

@@ -132,8 +132,8 @@ export const setCodeFor = async (
 }
 
 /**
- * Increases `round`, so that the challenges and secrets derived from its earlier value no longer work
- * (`roundOf`). Returns true for exactly one caller.
+ * Increases `round`, so that the challenges derived from its earlier value no longer work (`roundOf`).
+ * Returns true for exactly one caller.
  */
 export const consumeRound = async (
   tx: Transaction,

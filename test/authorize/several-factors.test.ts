@@ -2,7 +2,15 @@ import { describe, expect, test } from 'bun:test'
 import { MINUTE } from '#src/lib/duration.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import { refused } from '#test/support/callers.ts'
-import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import {
+  codeOf,
+  enrolPasskey,
+  enrolTotp,
+  keyOf,
+  linkWith,
+  openEnrolment,
+  signInWith,
+} from '#test/support/factors.ts'
 import { addUser, authorizeUrl, codeRow, logInTo, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
 
@@ -53,6 +61,25 @@ describe('several factors', () => {
     ])
     expect((await rows('recovery_codes')).filter(({ user_id }) => user_id === user.id)).toEqual([])
     expect((await logInTo(openBrowser(app), 'web', user.username)).code).toBeString()
+  })
+
+  test('an app keeps the secret that was scanned before the login became too old', async () => {
+    const user = await addUser(app, 'slow')
+    const browser = openBrowser(app)
+    const { passkey } = await enrolPasskey(browser, await openEnrolment(browser, 'slow'))
+    const choice = await browser.follow(await browser.get('/account/security/add'))
+    const page = await browser.get(linkWith(choice, 'kind=totp'))
+    app.clock.advance(6 * MINUTE)
+    const code = codeOf(app, keyOf(page))
+    const login = await browser.follow(await browser.submit(page, { code }, '/oauth/enrol'))
+    expect(login.heading).toBe('Sign in')
+    const again = await signInWith(browser, login, passkey)
+    await app.events()
+    const { key, page: done } = await enrolTotp(app, browser, again)
+    expect([key, done.url]).toEqual([keyOf(page), '/account/security?notice=factor_added'])
+    const mine = (await rows('factors')).filter(({ user_id }) => user_id === user.id)
+    expect(mine.map(({ type }) => type)).toEqual(['passkey', 'totp'])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated', 'user.login'])
   })
 
   test('of another user are left alone', async () => {
