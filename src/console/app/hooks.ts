@@ -56,7 +56,8 @@ export interface Listed<T> {
   problem: Problem | undefined
   more(): void
   reload(): void
-  replace(items: T[]): void
+  /** Repeats the read that has failed. */
+  retry?: (() => void) | undefined
 }
 
 /**
@@ -70,17 +71,18 @@ export const useList = <T>(
   const first = withQuery(path || '', filters)
   const [turn, setTurn] = useState(0)
   const [pages, setPages] = useState<{ of: string; items: T[]; last?: PageOf<T>['pagination'] }>()
-  const [problem, setProblem] = useState<Problem>()
+  const [failed, setFailed] = useState<{ problem: Problem; retry(): void }>()
   const wanted = useRef('')
   wanted.current = first
   const load = async (cursor?: string, before: T[] = []): Promise<void> => {
     try {
       const page = await read<PageOf<T>>(withQuery(path || '', { ...filters, cursor }))
       if (wanted.current !== first) return
-      setProblem(undefined)
+      setFailed(undefined)
       setPages({ of: first, items: [...before, ...page.data], last: page.pagination })
     } catch (error) {
-      if (wanted.current === first) setProblem(asProblem(error))
+      const retry = () => void load(cursor, before)
+      if (wanted.current === first) setFailed({ problem: asProblem(error), retry })
     }
   }
   useEffect(() => {
@@ -92,14 +94,14 @@ export const useList = <T>(
     items,
     total: isCurrent ? (pages.last?.total ?? 0) : 0,
     hasMore: isCurrent && (pages.last?.has_more ?? false),
-    isLoading: !isCurrent && !problem,
-    problem,
+    isLoading: !isCurrent && !failed,
+    problem: failed?.problem,
+    retry: failed?.retry,
     more: () => void load(pages?.last?.next_cursor, items),
     reload: () => {
-      setProblem(undefined)
+      setFailed(undefined)
       setTurn(turn => turn + 1)
     },
-    replace: changed => pages && setPages({ ...pages, items: changed }),
   }
 }
 

@@ -1,16 +1,15 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Problem } from './api.ts'
 import type { Listed } from './hooks.ts'
 import { Card, Failure, Loading } from './parts.tsx'
 import { shownOf, words } from './words.ts'
 
 /**
- * Shows the rows of a list, or that the list is loading or empty. A failure is shown in place of all rows,
- * even when only the next page has failed.
+ * Shows the rows of a list. When there are no rows, shows that the list is loading, has failed or is empty.
+ * The failure of a later read is shown below the rows.
  */
 export const Rows = <T,>(props: {
-  list: { problem: Problem | undefined; reload(): void }
+  list: Pick<Listed<T>, 'problem' | 'reload' | 'retry'>
   /** Undefined while the list loads. */
   items: readonly T[] | undefined
   /** Number of placeholder rows while the list loads. */
@@ -19,9 +18,16 @@ export const Rows = <T,>(props: {
   row(item: T): ComponentChildren
 }) => {
   const { list, items, placeholders = 3, empty, row } = props
-  if (list.problem) return <Failure problem={list.problem} retry={list.reload} />
-  if (!items) return <Loading rows={placeholders} />
-  return items.length === 0 ? empty : <ul class="rows">{items.map(row)}</ul>
+  const { problem, retry = list.reload } = list
+  const failure = problem && <Failure problem={problem} retry={retry} />
+  if (!items) return failure ?? <Loading rows={placeholders} />
+  if (items.length === 0) return failure ?? empty
+  return (
+    <>
+      <ul class="rows">{items.map(row)}</ul>
+      {failure}
+    </>
+  )
 }
 
 /** Shows an empty list in one line: its title and a text. */
@@ -130,11 +136,15 @@ export const ListCard = <T,>(props: {
   const groups = titleOf ? [...Map.groupBy(list.items, titleOf)] : []
   return (
     <>
-      {groups.length > 1 && !list.problem ? (
+      {groups.length > 1 ? (
         <div class="stack">
           {groups.map(([title, items]) => (
             <Card key={title} flush title={title}>
-              <Rows list={list} items={items} row={row} />
+              <Rows
+                list={title === groups.at(-1)?.[0] ? list : { ...list, problem: undefined }}
+                items={items}
+                row={row}
+              />
             </Card>
           ))}
         </div>

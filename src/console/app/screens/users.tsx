@@ -116,14 +116,14 @@ export const UsersScreen = () => {
         />
       )}
       <Card flush>
-        {list.problem ? (
-          <Failure problem={list.problem} retry={list.reload} />
-        ) : list.isLoading ? (
+        {list.isLoading ? (
           <Loading rows={8} />
         ) : list.items.length === 0 ? (
-          <Empty title={isFiltered ? words.users.noneFits : words.users.none} icon="users">
-            {isFiltered ? words.users.noneFitsText : words.users.noneText}
-          </Empty>
+          !list.problem && (
+            <Empty title={isFiltered ? words.users.noneFits : words.users.none} icon="users">
+              {isFiltered ? words.users.noneFitsText : words.users.noneText}
+            </Empty>
+          )
         ) : (
           <table>
             <thead>
@@ -199,6 +199,7 @@ export const UsersScreen = () => {
             </tbody>
           </table>
         )}
+        {list.problem && <Failure problem={list.problem} retry={list.retry} />}
       </Card>
       <ListFoot list={list} />
     </>
