@@ -39,3 +39,61 @@ testInChromium(
   },
   60_000,
 )
+
+/** Holds back the answers of this URL. The server answers before the answer is held. */
+const holdAnswer = async (url: RegExp) => {
+  const { page } = at
+  const asked = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  await page.route(url, async route => {
+    const response = await route.fetch()
+    asked.resolve()
+    await released.promise
+    await route.fulfill({ response })
+  })
+  const release = async () => {
+    const answered = page.waitForResponse(url)
+    released.resolve()
+    await (await answered).finished()
+    await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))))
+  }
+  return { asked: asked.promise, release }
+}
+
+testInChromium(
+  'CON-55 a page that arrives after the list was read again does not bring back a removed row',
+  async () => {
+    const { page, served } = at
+    const { app } = served
+    const group = await create(app, '/groups', { name: 'Operators' })
+    for (let n = 0; n < 52; n++) {
+      const { id } = await addUser(app, `user${n}`)
+      await app.admin('PUT', `/groups/${group.id}/members/${id}`)
+    }
+    await enterConsole(page, served.url, `/console/groups/${group.id}`)
+    const shown = (text: string) => page.getByText(text, { exact: true })
+    const remove = () => at.button('Remove').first().click()
+    await shown('50 of 52').waitFor()
+
+    const second = await holdAnswer(/members\?.*cursor=/)
+    await at.button('Show more').click()
+    await second.asked
+    await remove()
+    await shown('50 of 51').waitFor()
+    await second.release()
+    expect(await at.button('Remove').count()).toBe(50)
+
+    const again = await holdAnswer(/members\?limit=50$/)
+    await remove()
+    await again.asked
+    const late = await holdAnswer(/members\?.*cursor=/)
+    await at.button('Show more').click()
+    await late.asked
+    await again.release()
+    await shown('50 of 50').waitFor()
+    await late.release()
+    expect(await at.button('Remove').count()).toBe(50)
+    expect((await at.stored(`/groups/${group.id}`)).member_count).toBe(50)
+  },
+  60_000,
+)

@@ -60,6 +60,14 @@ export interface Listed<T> {
   retry?: (() => void) | undefined
 }
 
+/** The pages of a list that have been read, and the address of the first page. */
+interface Pages<T> {
+  of: string
+  items: T[]
+  /** Undefined for a list that has no pages. */
+  last?: PageOf<T>['pagination']
+}
+
 /**
  * Reads a list page by page. Reads nothing while `path` is false. When a filter changes, the list starts
  * again with the first page.
@@ -70,19 +78,22 @@ export const useList = <T>(
 ): Listed<T> => {
   const first = withQuery(path || '', filters)
   const [turn, setTurn] = useState(0)
-  const [pages, setPages] = useState<{ of: string; items: T[]; last?: PageOf<T>['pagination'] }>()
+  const [pages, setPages] = useState<Pages<T>>()
   const [failed, setFailed] = useState<{ problem: Problem; retry(): void }>()
+  const reading = `${turn} ${first}`
   const wanted = useRef('')
-  wanted.current = first
-  const load = async (cursor?: string, before: T[] = []): Promise<void> => {
+  wanted.current = reading
+  const load = async (before?: Pages<T>): Promise<void> => {
     try {
-      const page = await read<PageOf<T>>(withQuery(path || '', { ...filters, cursor }))
-      if (wanted.current !== first) return
+      const cursor = before?.last?.next_cursor
+      const { data, pagination: last } = await read<PageOf<T>>(withQuery(path || '', { ...filters, cursor }))
+      if (wanted.current !== reading) return
       setFailed(undefined)
-      setPages({ of: first, items: [...before, ...page.data], last: page.pagination })
+      const items = [...(before?.items ?? []), ...data]
+      // The list may have been read again while this page was read. The page then has no place in it.
+      setPages(pages => (before && pages !== before ? pages : { of: first, items, last }))
     } catch (error) {
-      const retry = () => void load(cursor, before)
-      if (wanted.current === first) setFailed({ problem: asProblem(error), retry })
+      if (wanted.current === reading) setFailed({ problem: asProblem(error), retry: () => void load(before) })
     }
   }
   useEffect(() => {
@@ -97,7 +108,7 @@ export const useList = <T>(
     isLoading: !isCurrent && !failed,
     problem: failed?.problem,
     retry: failed?.retry,
-    more: () => void load(pages?.last?.next_cursor, items),
+    more: () => void load(pages),
     reload: () => {
       setFailed(undefined)
       setTurn(turn => turn + 1)
