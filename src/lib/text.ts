@@ -20,12 +20,13 @@ export const normalize = (text: string, form: 'NFC' | 'NFKC'): string =>
 export const fold = (text: string): string => normalize(text, 'NFKC').toLowerCase()
 
 /**
- * Returns a typed code of digits without spaces and in ASCII. Keyboards for Arabic and Persian enter digits
- * of their own, and Japanese input methods enter digits in full width.
+ * Returns a typed code with ASCII digits, and without spaces, hyphens and invisible characters. Keyboards for
+ * Arabic and Persian enter digits of their own. Japanese input methods enter full-width characters, and a
+ * long vowel mark for a hyphen. Word processors replace hyphens by dashes.
  */
-export const digitsOf = (typed: string): string =>
+export const typedCode = (typed: string): string =>
   normalize(typed, 'NFKC')
-    .replace(/\s/g, '')
+    .replace(/[\s\p{Pd}\p{Cf}\u2212\u30fc]/gu, '')
     .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, digit => String(digit.charCodeAt(0) & 0xf))
 
 /**

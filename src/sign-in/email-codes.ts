@@ -9,7 +9,7 @@ import type { UserRow } from '#src/directory/users/store.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { mailboxOf } from '#src/lib/email.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
-import { digitsOf } from '#src/lib/text.ts'
+import { typedCode } from '#src/lib/text.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 import { checkThrottle, countFailure, type Limit } from './throttle.ts'
 
@@ -103,7 +103,7 @@ export const redeemEmailCode = async (
   typed: string,
 ): Promise<boolean> => {
   const user_id = user?.id ?? 'usr_'
-  const code_hash = hashOf(context, request_hash, user_id, digitsOf(typed))
+  const code_hash = hashOf(context, request_hash, user_id, typedCode(typed))
   const isRight = await consumeEmailCode(tx, { user_id, request_hash, code_hash, now: context.clock.now() })
   return isRight && user !== undefined && (await mayUseCode(tx, user))
 }

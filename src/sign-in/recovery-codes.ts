@@ -6,6 +6,7 @@ import {
   replaceRecoveryCodes,
 } from '#src/directory/users/factors/store.ts'
 import type { UserId } from '#src/lib/ids.ts'
+import { typedCode } from '#src/lib/text.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
 
@@ -27,7 +28,7 @@ const newCode = (): string =>
 
 /** Returns the canonical form of a typed code. Returns undefined when the code is malformed. */
 const normalize = (typed: string): string | undefined => {
-  const text = typed.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1')
+  const text = typedCode(typed).toLowerCase().replaceAll('o', '0').replace(/[il]/g, '1')
   return text.length === GROUPS * LETTERS && [...text].every(letter => ALPHABET.includes(letter))
     ? text
     : undefined

@@ -3,7 +3,7 @@ import { encode } from 'uqr'
 import type { Core } from '#src/context.ts'
 import { consumeStep, type Factor } from '#src/directory/users/factors/store.ts'
 import { SECOND } from '#src/lib/duration.ts'
-import { digitsOf } from '#src/lib/text.ts'
+import { typedCode } from '#src/lib/text.ts'
 import type { Transaction } from '#src/storage/store.ts'
 
 /**
@@ -41,7 +41,7 @@ export const openTotpSecret = (
 
 /** Returns the time step of a valid code. Returns undefined for any other code. */
 export const stepOf = (secret: string, typed: string, now: number): number | undefined => {
-  const token = digitsOf(typed)
+  const token = typedCode(typed)
   if (!/^\d{6}$/.test(token)) return undefined
   const result = verifySync({ secret, token, epoch: Math.floor(now / SECOND), epochTolerance: PERIOD })
   return result.valid && 'timeStep' in result ? result.timeStep : undefined

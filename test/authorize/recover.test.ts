@@ -39,6 +39,14 @@ const enrolLink = async (browser: Browser, page: Page) => {
   return { passkey, page: await sendForm(browser, page, 'credential', { credential }) }
 }
 
+const fullWidth = (letter: string) => String.fromCodePoint(letter.charCodeAt(0) + 0xfee0)
+const persian = (digit: string) => String.fromCodePoint(0x6f0 + Number(digit))
+
+const unusedCodes = async (user_id: string) =>
+  (await app.context.store.read(async q => q.select().from(q.tables.recovery_codes))).filter(
+    code => code.user_id === user_id,
+  ).length
+
 beforeEach(async () => {
   app.clock.advance(HOUR)
   await letters()
@@ -80,6 +88,24 @@ describe('PEO-16 a user without a password', () => {
     expect((await app.events()).map(({ type, metadata }) => [type, metadata.failure_reason])).toEqual([
       ['user.login_failed', 'wrong_recovery_code'],
     ])
+  })
+
+  test.each([
+    ['full-width characters', (code: string) => code.replace(/[!-~]/g, letter => fullWidth(letter))],
+    ['the long vowel mark of a Japanese keyboard', (code: string) => code.replaceAll('-', '\u30fc')],
+    ['the dashes of a word processor', (code: string) => code.replace('-', '\u2011').replace('-', '\u2013')],
+    ['an invisible character', (code: string) => `${code}\u200b`],
+    ['the digits of a Persian keyboard', (code: string) => code.replace(/\d/g, digit => persian(digit))],
+  ])('recovers with a code that contains %s', async (_, written) => {
+    const { user, codes } = await addPasskeyUser(app, `person${++made}`)
+    await app.events()
+    const browser = openBrowser(app)
+    const page = await browser.follow(await tryCode(browser, user.username, written(codes[0] ?? '')))
+    expect(page.heading).toBe('Add a passkey')
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.amr])).toEqual([
+      ['user.first_factor_proven', ['otp']],
+    ])
+    expect(await unusedCodes(user.id)).toBe(codes.length - 1)
   })
 
   test('gets the same answer as an unknown user and as a user with a password', async () => {
