@@ -1,13 +1,14 @@
 import type { Context } from '#src/context.ts'
 import { brandOf } from '#src/directory/organizations/brand.ts'
 import type { Call } from '#src/http/call.ts'
-import type { AccountFrame } from '#src/pages/data.ts'
+import { type AccountFrame, pageUserOf } from '#src/pages/data.ts'
 import { accountToken, ownPath, type Viewer } from './viewer.ts'
 
 /** Returns the data of the frame that all account pages share. */
 export const frameOf = (context: Context, call: Call, viewer: Viewer): AccountFrame => ({
   brand: brandOf(context, viewer.organization),
   request_id: call.request_id,
+  user: pageUserOf(viewer.user),
   csrf_token: accountToken(context, viewer),
   logout_action: ownPath(call, '/account/logout'),
   organization_query: ownPath(call, ''),

@@ -10,7 +10,7 @@ import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { isSameEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import { type AccountProfilePage, pageUserOf } from '#src/pages/data.ts'
+import type { AccountProfilePage } from '#src/pages/data.ts'
 import type { PictureFault } from '#src/pages/picture.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
@@ -58,7 +58,6 @@ export const profilePage = (
         : { fixed_email: user.email }),
       ...(user.pending_email && { pending_email: user.pending_email }),
       username: user.username,
-      user: pageUserOf(user),
       picture_action: ownPath(call, '/account/picture'),
       ...(user.picture && { picture: user.picture }),
       ...(given && 'picture_error' in given && { picture_error: given.picture_error }),

@@ -533,6 +533,8 @@ export interface ErrorPage extends Common {
 
 /** Data of each account page. */
 export interface AccountFrame extends Common {
+  /** The user of the page. A browser may have logins of several users. */
+  user: PageUser
   csrf_token: string
   logout_action: string
   /**
@@ -606,7 +608,6 @@ export interface AccountProfilePage extends AccountFrame {
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */
   pending_email?: string
-  user: PageUser
   /** Path of the picture. The form sends multipart/form-data: a file in `picture`, or `remove`. */
   picture?: string
   picture_action: string

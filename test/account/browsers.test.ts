@@ -102,6 +102,21 @@ test('signing out a browser ends every session from it, and no other user’s', 
   expect(done.forms.map(({ action }) => action)).not.toContain('/account/logins/others')
 })
 
+test('every page names the user of the latest login', async () => {
+  const [first, latest] = [await newUser(), await newUser()]
+  const browser = thisBrowser()
+  await signIn(browser, await browser.get('/account'), first.username)
+  await signIn(browser, await browser.get(authorizeUrl('web', { prompt: 'login' })), latest.username)
+  await browser.get('/account')
+  await app.events()
+  for (const path of ['', '/profile', '/security', '/applications', '/history', '/data']) {
+    const { html } = await browser.get(`/account${path}`)
+    expect(/<header[\s\S]*<\/header>/.exec(html)?.[0]).toContain(latest.email)
+    expect(html).not.toContain(first.email)
+  }
+  expect(await app.events()).toEqual([])
+})
+
 test('signing out everywhere else takes one request, and ends sessions that outlived their browser', async () => {
   const user = await newUser()
   const old = otherBrowser()

@@ -272,6 +272,7 @@ const soleBrowser = { logins: account.logins.slice(0, 1), sessions: [] }
 
 const frame = {
   brand,
+  user: ada,
   csrf_token: form.csrf_token,
   logout_action: '/account/logout',
   organization_query: '',
@@ -314,7 +315,6 @@ const security: Pages['account-security'] = {
 const { add_url: _, ...full } = security
 
 const profile: Pages['account-profile'] = {
-  user: ada,
   picture_action: '/account/picture',
   ...frame,
   action: '/account/profile',
