@@ -265,14 +265,12 @@ const allow = async (
   await grantConsent(tx, { ...consent, since: consentsSince(client) }, context.clock.now())
 }
 
-const notAllowed = ['not_allowed', 403] as const
-const expired = ['expired', 400] as const
-
 /**
- * Ends a flow with an error, which is sent to the client.
+ * Ends a flow with an error, which is sent to the client. When another user than the one of an account page
+ * has signed in, the browser returns to this page.
  *
- * @throws PageError 400 or 403 in a flow without a client; 400 `expired` when another request has ended the
- * flow
+ * @throws PageError 403 in a flow without a client for any other error; 400 `expired` when another request
+ * has ended the flow of a client
  */
 export const refuseAuthorization = async (
   context: Context,
@@ -280,11 +278,12 @@ export const refuseAuthorization = async (
   flow: Flow,
   code: OAuthErrorCode,
 ): Promise<Response> => {
-  const { pending, client } = flow
+  const { pending, client, request } = flow
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
   if (!client) {
-    const [page, status] = code === 'unmet_authentication_requirements' ? notAllowed : expired
-    throw new PageError(page, status, { retry_url: sameOrganization(flow.request.back ?? '', '/account') })
+    const { back = '/account' } = request
+    if (code === 'login_required') return seeOther(sameOrganization(back, back.split('?')[0] ?? back))
+    throw new PageError('not_allowed', 403, { retry_url: sameOrganization(back, '/account') })
   }
   if (isLate) throw new PageError('expired', 400)
   return answerError(context, call, flow, new OAuthError(code))

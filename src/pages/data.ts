@@ -527,6 +527,8 @@ export interface ErrorPage extends Common {
   seconds?: number
   /** URL at which the user can start again. The empty string is the URL of the page itself. */
   retry_url?: string
+  /** True when `retry_url` leads to the account because the server does not know where the user started. */
+  is_fallback?: boolean
   /** Details of a refused authorization request, in development mode only. */
   request?: { reason: string; redirect_uri: string; registered: readonly string[] } | undefined
 }

@@ -84,8 +84,8 @@ const wayOn = (
   { config }: Core,
   code: ErrorPageCode,
   { request, page }: Call,
-): Pick<ErrorPage, 'retry_url'> => {
-  if (hasNoStart.has(code)) return { retry_url: '/account' }
+): Pick<ErrorPage, 'retry_url' | 'is_fallback'> => {
+  if (hasNoStart.has(code)) return { retry_url: '/account', is_fallback: true }
   const referer = request.headers.get('referer') ?? ''
   const isOurs = referer.startsWith(`${config.url}/`)
   if (isOfApplication.has(code) && !isOurs) return {}
@@ -107,8 +107,8 @@ export const errorPage = (context: Core, call: Call, error: unknown): Response =
   })
   if (error instanceof PageError) {
     const { code, status, retry_url, request } = error
-    const more = { ...(retry_url && { retry_url }), ...(request && { request }) }
-    return render('error', { ...common(code), ...wayOn(context, code, call), ...more }, { locale, status })
+    const way = retry_url ? { retry_url } : wayOn(context, code, call)
+    return render('error', { ...common(code), ...way, ...(request && { request }) }, { locale, status })
   }
   const isRefused = error instanceof OAuthError && error.status < 500
   const public_error = isRefused ? new AppError('invalid_request', error.description) : error

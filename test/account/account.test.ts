@@ -84,9 +84,9 @@ describe('GET /account', () => {
     ])
   })
 
-  test.each([['default'], ['acme']])('an expired sign-in page of %s leads to a new one', async slug => {
+  test.each(['', 'default', 'acme'])('an expired sign-in page of %s leads to a new one', async slug => {
     const browser = openBrowser(app)
-    const page = await browser.get(`/account?organization=${slug}`)
+    const page = await browser.get(`/account${slug && `?organization=${slug}`}`)
     app.clock.advance(31 * MINUTE)
     const username = slug === 'acme' ? 'amy' : 'ada'
     for (const late of [
@@ -351,6 +351,7 @@ test.each(['in', 'out'])('an open page is refused after its browser signed %s, a
   else await browser.submit(await browser.get('/account'), {}, '/account/logout')
   const late = await browser.submit(page, {}, '/account/logout')
   expect([late.status, late.heading]).toEqual([403, 'This page has expired'])
+  expect(late.html).not.toContain('Go back to the application')
   const again = await browser.get(linkWith(late, '/account'))
   expect(again.heading).toBe(way === 'in' ? 'Your account' : 'Sign in')
 })

@@ -97,7 +97,7 @@ test('PEO-43 the owner of an address confirms no account that another person mad
   await app.events()
   const owner = fresh()
   const page = await owner.get(pathOf(url))
-  expect(page.html).toContain('Sign in to your account in this browser first')
+  expect(page.html).toContain('Sign in to the account of this address in this browser first')
   expect(page.forms).toEqual([])
   const own = { sub: `owner-of-${email}`, email, email_verified: 'true' }
   expect((await goThrough(owner, upstream, entry('trusted'), own)).heading).toBe('Is this you?')

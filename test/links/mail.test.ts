@@ -91,12 +91,12 @@ describe('verification', () => {
     await post()
     const [url, phone] = [linkIn('/account/verify-email'), elsewhere()]
     const asked = await phone.get(url)
-    expect(asked.html).toContain('Sign in to your account in this browser first')
+    expect(asked.html).toContain('Sign in to the account of this address in this browser first')
     expect(asked.forms).toEqual([])
     phone.cookies.set('gatehouse_browser_8080', browser.cookies.get('gatehouse_browser_8080') ?? '')
     const { fields } = formOf(await browser.get(url))
     const refused = await phone.post('/account/verify-email', fields)
-    expect(refused.html).toContain('Sign in to your account in this browser first')
+    expect(refused.html).toContain('Sign in to the account of this address in this browser first')
     expect(await verified(user)).toBe(false)
     expect(await app.events()).toEqual([])
     const form = await signIn(

@@ -918,7 +918,7 @@ export const samples: Sample[] = [
     page: 'error',
     state: 'retry',
     status: 400,
-    data: { brand, code: 'expired', retry_url: '/account' },
+    data: { brand, code: 'expired', retry_url: '/account', is_fallback: true },
   },
   {
     page: 'error',
