@@ -80,6 +80,29 @@ testInChromium(
 )
 
 testInChromium(
+  'a browser without passkeys or JavaScript offers the recovery code in place of the passkey',
+  async () => {
+    for (const name of ['login.passkey', 'confirm.passkey'])
+      for (const [javaScriptEnabled, hasPasskeys] of [
+        [true, true],
+        [true, false],
+        [false, true],
+      ] as const) {
+        const { page, close } = await openPage({ javaScriptEnabled })
+        if (!hasPasskeys) await page.addInitScript('delete globalThis.PublicKeyCredential')
+        await page.goto(`${server.url}${name}`)
+        const isOffered = await page.getByRole('button', { name: /passkey/i }).isVisible()
+        const isMissing = await page.getByText('This browser can’t use passkeys here').isVisible()
+        const recovers = await page.getByRole('link', { name: 'Use a recovery code' }).isVisible()
+        const works = javaScriptEnabled && hasPasskeys
+        expect([name, isOffered, isMissing, recovers]).toEqual([name, works, !works, !works])
+        await close()
+      }
+  },
+  60_000,
+)
+
+testInChromium(
   'PAG-21 the rules are ticked while a password is typed, which is only once where the page can show it',
   async () => {
     const { page, close } = await opened('set-up.empty')

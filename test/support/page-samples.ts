@@ -885,6 +885,19 @@ export const samples: Sample[] = [
   },
   {
     page: 'confirm',
+    state: 'passkey',
+    data: {
+      brand,
+      ...form,
+      action: '/oauth/login',
+      user: ada,
+      has_password: false,
+      passkey: { action: '/oauth/passkey', recover_url: '/recover', options: JSON.stringify(challenge) },
+      cancel_url: '/account/profile',
+    },
+  },
+  {
+    page: 'confirm',
     state: 'provider',
     status: 403,
     data: {
