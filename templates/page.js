@@ -191,20 +191,30 @@ for (const form of document.forms) {
 // Submits, without a click, the form that takes the answer to a client.
 document.querySelector('form[data-send]')?.requestSubmit()
 
-// Crops the photo to a square of at most 512 pixels and applies the orientation in its metadata. Without this
-// step the server would refuse a large photo.
+// Returns the photo as a square of at most 512 pixels, and applies the orientation in its metadata. Without
+// this step the server would refuse a large photo. The square becomes a JPEG if it exceeds the 256 KiB that
+// the server accepts, as a PNG can.
+const squareOf = async file => {
+  const image = await createImageBitmap(file)
+  const side = Math.min(image.width, image.height)
+  const size = Math.min(side, 512)
+  const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size })
+  const [x, y] = [(image.width - side) / 2, (image.height - side) / 2]
+  canvas.getContext('2d').drawImage(image, x, y, side, side, 0, 0, size, size)
+  const blobOf = type => new Promise(resolve => canvas.toBlob(resolve, type, 0.9))
+  const blob = await blobOf(file.type)
+  return blob?.size > 262_144 ? blobOf('image/jpeg') : blob
+}
+
 for (const form of document.querySelectorAll('[data-picture]')) {
   const input = form.querySelector('[type=file]')
   input.addEventListener('change', async () => {
     const [file] = input.files
-    const image = file && (await createImageBitmap(file).catch(() => undefined))
-    if (!image) return
-    const side = Math.min(image.width, image.height)
-    const size = Math.min(side, 512)
-    const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size })
-    const [x, y] = [(image.width - side) / 2, (image.height - side) / 2]
-    canvas.getContext('2d').drawImage(image, x, y, side, side, 0, 0, size, size)
-    const blob = await new Promise(resolve => canvas.toBlob(resolve, file.type, 0.9))
+    // The form waits, because the original may be too large for the server.
+    form.ariaBusy = String(Boolean(file))
+    const blob = file && (await squareOf(file).catch(() => undefined))
+    if (input.files[0] !== file) return
+    form.ariaBusy = null
     if (!blob) return
     const chosen = new DataTransfer()
     chosen.items.add(new File([blob], file.name, { type: blob.type }))

@@ -1,4 +1,4 @@
-/** Tests codes by mail, remembered browsers and rotated photos in a browser. */
+/** Tests codes by mail, remembered browsers and photos in a browser. */
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { SECOND } from '#src/lib/duration.ts'
@@ -206,6 +206,45 @@ testInChromium(
     const size =
       "(({ naturalWidth, naturalHeight }) => [naturalWidth, naturalHeight])(document.querySelector('form.picture img'))"
     expect(await page.evaluate(size)).toEqual([20, 40])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'PEO-34 a large PNG is uploaded as a JPEG, and not before it is cropped',
+  async () => {
+    const { page, close } = await openPage()
+    await signIn(page, 'grace')
+    await heading(page, 'Your account')
+    await page.goto(`${served.url}/account/profile`)
+    const uri = (await page.evaluate(`
+      const canvas = Object.assign(document.createElement('canvas'), { width: 1200, height: 1600 })
+      const context = canvas.getContext('2d')
+      const pixels = context.createImageData(1200, 1600)
+      for (let at = 0, seed = 1; at < pixels.data.length; at++) {
+        seed = (seed * 16807) % 2147483647
+        pixels.data[at] = at % 4 === 3 ? 255 : 100 + (seed % 40)
+      }
+      context.putImageData(pixels, 0, 0)
+      canvas.toDataURL('image/png')`)) as string
+    const buffer = Buffer.from(uri.split(',')[1] ?? '', 'base64')
+    await page.evaluate(`{
+      const read = createImageBitmap
+      createImageBitmap = file => new Promise(resolve => { proceed = () => resolve(read(file)) })
+    }`)
+    await served.app.events()
+    await page.locator('[name=picture]').setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer })
+    await button(page, 'Upload').click()
+    await page.evaluate('proceed()')
+    await page.locator('form.picture:not([aria-busy])').waitFor()
+    await button(page, 'Upload').click()
+    await page.getByRole('status').waitFor()
+    const { body } = await served.app.admin('GET', `/users/${await idOf('grace')}`)
+    expect(body.picture).toEndWith('.jpg')
+    expect((await served.app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      ['user.updated', { fields: ['picture'] }],
+    ])
     await close()
   },
   60_000,
