@@ -87,3 +87,21 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'with text of double size on a phone no account page is wider than the screen',
+  async () => {
+    const { page, close } = await openPage({ viewport: { width: 390, height: 844 } })
+    const session = await page.context().newCDPSession(page)
+    await session.send('Page.enable')
+    await session.send('Page.setFontSizes', { fontSizes: { standard: 32, fixed: 32 } })
+    for (const locale of locales)
+      for (const name of ['account.usual', 'account-security.usual', 'account-profile.refused']) {
+        await page.goto(`${server.url}${name}?locale=${locale}`)
+        const width = await page.evaluate('document.documentElement.scrollWidth')
+        expect([locale, name, width]).toEqual([locale, name, 390])
+      }
+    await close()
+  },
+  60_000,
+)
