@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { TokenType } from '#src/context.ts'
 import { DAY, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
-import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -172,6 +172,18 @@ describe('O-50 id_token_hint', () => {
     )
     expect((await codeRow(app, code)).user_id).toBe(bob.id)
   })
+
+  test.each([{ prompt: 'login' }, { max_age: '0' }])(
+    'names the user of a new authentication, with %j',
+    async demand => {
+      const browser = await loggedIn('bob')
+      await logInTo(browser, 'web', 'ada', { prompt: 'login' })
+      const page = await browser.get(authorizeUrl('web', { ...demand, id_token_hint: await idToken(bob) }))
+      expect([page.heading, formOf(page).fields.username]).toEqual(['Sign in', 'bob'])
+      const { code } = answerOf(await signIn(browser, page, 'bob'))
+      expect((await codeRow(app, code)).user_id).toBe(bob.id)
+    },
+  )
 
   test('may be arbitrarily old', async () => {
     const hint = await idToken(ada, { exp: 1, iat: 0 })

@@ -162,7 +162,8 @@ const dueStep = <Login extends EligibleLogin>(facts: FlowFacts<Login>): NextStep
 
   if (!chosen && facts.choose && hinted.length > 0) return { step: 'select_account', logins: hinted }
   const isProven = chosen !== undefined && facts.is_authenticated
-  if (prompts.includes('login') && !isProven) return { step: 'login', login: chosen }
+  if (prompts.includes('login') && !isProven)
+    return { step: 'login', login: chosen ?? (hinted_user_id === undefined ? undefined : hinted[0]) }
   if (!chosen && prompts.includes('select_account') && hinted.length > 1)
     return { step: 'select_account', logins: hinted }
   // Among several logins the latest login is used, because its user was the last one to sign in to this
