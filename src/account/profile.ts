@@ -45,9 +45,10 @@ export const profilePage = (
   const attributes = attributeFields(definitions, user.attributes, again)
   const { values = user, errors, seconds } = refused ?? {}
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
-  // While an address is pending, the notice `verification_sent` is not needed, because the form then says
-  // that a link was sent.
-  const notice = given || (told === 'verification_sent' && user.pending_email) ? undefined : told
+  // While an address is pending, the form says that a link was sent. After the link was used, the notice
+  // `verification_sent` is no longer true.
+  const isMoot = told === 'verification_sent' && (user.pending_email || user.email_verified)
+  const notice = given || isMoot ? undefined : told
   return render(
     'account-profile',
     {

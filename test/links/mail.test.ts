@@ -69,6 +69,7 @@ describe('verification', () => {
     const { user, browser, page } = await start()
     const sent = await browser.submit(page, {}, '/account/profile/verify')
     expect(sent.location).toBe('/account/profile?notice=verification_sent')
+    expect((await browser.follow(sent)).html).toContain('role="status"')
     expect(await app.events()).toEqual([])
     expect(await post()).toEqual([[user.email, 'Confirm your email address for Gatehouse']])
     const form = await browser.get(linkIn('/account/verify-email'))
@@ -82,7 +83,9 @@ describe('verification', () => {
       ['user.updated', user.id, { fields: ['email_verified'] }],
     ])
     expect(await browser.submit(form)).toMatchObject(gone)
-    expect((await browser.get('/account/profile')).html).not.toContain('/account/profile/verify')
+    const reloaded = await browser.get('/account/profile?notice=verification_sent')
+    expect(reloaded.html).not.toContain('/account/profile/verify')
+    expect(reloaded.html).not.toContain('role="status"')
   })
 
   test('PEO-43 is done only where the user is signed in', async () => {
