@@ -84,7 +84,10 @@ const titleOf = (page: keyof Pages, data: Pages[keyof Pages], t: Translate): str
     client: 'client' in data ? data.client.name : '',
   })
   // The title says that the form was refused, because screen readers read the title of a new page first.
-  const refused = 'error' in data || ('errors' in data && Object.keys(data.errors ?? {}).length > 0)
+  const refused =
+    'error' in data ||
+    'picture_error' in data ||
+    ('errors' in data && Object.keys(data.errors ?? {}).length > 0)
   return refused ? t('page.error', { title }) : title
 }
 

@@ -88,6 +88,7 @@ describe('the picture of a person', () => {
       const page = await upload(browser, file)
       expect([page.status, page.heading]).toEqual([400, 'Profile'])
       expect(page.html).toContain(text)
+      expect(page.html).toContain('<title>Error: ')
     }
     expect((await upload(browser, Buffer.alloc(1024 * 1024))).status).toBe(413)
     expect(await pathOf(user)).toBe(path)
