@@ -44,7 +44,8 @@ export const postSecondFactor =
         if (proof.refusal) {
           const { status, headers, seconds, ...refusal } = proof.refusal
           const code = refusal.code === 'throttled' ? 'throttled' : using
-          const retry = { data: { error: { code, seconds } }, status, headers } as const
+          const data = { error: { code, seconds }, remembers: form.has('remember') } as const
+          const retry = { data, status, headers }
           return {
             kind: 'refused',
             answer: () => secondFactorPage(context, browser, flow, login, retry, using),

@@ -165,6 +165,8 @@ export interface SecondFactorPage extends Common, StepExit {
   others: { method: MessageCode<'second-factor.use.'>; url: string }[]
   /** Days for which the browser needs no second factor when `remember` is ticked. */
   remember_days?: number | undefined
+  /** True when `remember` was ticked in a refused form. */
+  remembers?: boolean
   /** WebAuthn request options as JSON. */
   options?: string
   /**

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
-import { answerOf, openBrowser } from '#test/support/browser.ts'
+import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
 import { enrolTotp, linkWith } from '#test/support/factors.ts'
 import { authorizeUrl, codeRow, PASSWORD, signIn } from '#test/support/people.ts'
 import { COOKIE, STEP, startRemembering } from './remembered-world.ts'
@@ -29,6 +29,24 @@ describe('RMB-01 a remembered browser', () => {
     signOut(browser)
     app.clock.advance(30 * DAY)
     expect(await asks(browser, user.username)).toBe(true)
+  })
+
+  test('stays chosen after a mistyped code', async () => {
+    const { user } = await newUser()
+    const browser = openBrowser(app)
+    const step = await logIn(browser, user.username)
+    const { code: _, remember: __, ...rest } = formOf(step, '/oauth/second-factor').fields
+    await app.events()
+    for (const [typed, isTicked] of [
+      [{ remember: '1' }, true],
+      [{}, false],
+    ] as const) {
+      const again = await browser.post('/oauth/second-factor', { ...rest, code: '000000', ...typed })
+      expect(again.status).toBe(401)
+      expect(/name="remember"[^>]*checked/.test(again.html)).toBe(isTicked)
+    }
+    expect(await rowsOf(user)).toEqual([])
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.login_failed', 'user.login_failed'])
   })
 
   test.each([{ acr_values: '2' }, { acr_values: 'phr' }, { scope: 'openid users:read' }])(
