@@ -53,6 +53,16 @@ testInChromium(
     await button('Show the claims').click()
     await claims.getByText('The client does not admit this user.').waitFor()
     expect(await axeFindings(page)).toEqual([])
+    await card.getByLabel('Scopes').fill('openid')
+    await claims.waitFor({ state: 'detached' })
+    await button('Show the claims').click()
+    await claims.waitFor()
+    await button('Choose another').click()
+    await claims.waitFor({ state: 'detached' })
+    await card.getByRole('searchbox', { name: 'Person' }).fill('alan')
+    await card.getByRole('button', { name: /Alan Example/ }).click()
+    await button('Show the claims').waitFor()
+    expect(await claims.count()).toBe(0)
   },
   60_000,
 )

@@ -94,8 +94,6 @@ export const TestLogin = ({ client }: { client: Client }) => {
   const [user, setUser] = useState<UserAnswer>()
   const [resource, setResource] = useState('')
   const [scope, setScope] = useState(client.scopes.join(' '))
-  const [tested, setTested] = useState<Tested>()
-  const { run, problem } = useAction<Tested>(setTested)
   useEffect(() => setUser(self.data), [self.data])
   const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
   const usable = apis.items.filter(scopesAt)
@@ -109,6 +107,9 @@ export const TestLogin = ({ client }: { client: Client }) => {
     scope: scope.trim(),
     resource,
   })
+  /** The last result. It is shown only while the form names the person, scopes and API that it is about. */
+  const [tested, setTested] = useState<{ path: string; result: Tested }>()
+  const { run, problem } = useAction<Tested>(result => setTested({ path, result }))
   const test = () => {
     setTested(undefined)
     void run('GET', path)
@@ -146,10 +147,10 @@ export const TestLogin = ({ client }: { client: Client }) => {
           </button>
         </div>
       </ApiForm>
-      {tested && (
+      {tested?.path === path && (
         <>
           <hr />
-          <Result tested={tested} />
+          <Result tested={tested.result} />
         </>
       )}
       {user && <AsCurl text={curlOf('GET', path)} />}
