@@ -64,3 +64,16 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-12 a filter of the audit log that is not an address yet is refused by name',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/events')
+    const address = at.page.getByLabel('IP address')
+    await address.fill('127.0')
+    await at.page.getByText('ip_address: An IPv4 or IPv6 address.').waitFor()
+    await address.fill('192.0.2.77')
+    await at.page.getByText('No event matches these filters').waitFor()
+  },
+  60_000,
+)

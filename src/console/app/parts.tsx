@@ -124,12 +124,13 @@ export const Failure = (props: {
   children?: ComponentChildren
 }) => {
   const { problem, retry } = props
+  const details = problem.details?.map(({ field, message }) => `${field}: ${message}`).join(' ')
   const [title, text, icon] =
     problem.status === 403
       ? ([common.forbidden, common.forbiddenText, 'lock'] as const)
       : problem.status === 404
         ? ([common.missing, common.missingText, 'search'] as const)
-        : ([common.failed, problem.error_description, 'alert'] as const)
+        : ([common.failed, details || problem.error_description, 'alert'] as const)
   return (
     <div class="empty" role="alert">
       <Icon name={icon} />
