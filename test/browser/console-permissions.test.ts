@@ -146,3 +146,31 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-09 a person is offered only roles and groups for an invitation that the person may give',
+  async () => {
+    const { page, served } = at
+    const reads = ['users:read', 'users:create', 'roles:read', 'groups:read']
+    await create(served.app, '/roles', { name: 'reader', permissions: ['users:read'] })
+    await create(served.app, '/groups', { name: 'Readers', roles: ['reader'] })
+    await create(served.app, '/groups', { name: 'Chiefs', roles: ['admin'] })
+    const optionsOf = (name: string) =>
+      page.getByRole('combobox', { name, exact: true }).locator('option:not([value=""])')
+    await enterWith([...reads, 'groups:update'])
+    await at.walk('invitations')
+    await button('Invite a person').click()
+    await optionsOf('Groups').waitFor({ state: 'attached' })
+    expect(await optionsOf('Roles').allInnerTexts()).toEqual(['limited', 'reader'])
+    expect(await optionsOf('Groups').allInnerTexts()).toEqual(['Readers'])
+
+    const [{ id }] = (await at.stored('/roles?search=limited')).data
+    await served.app.admin('PUT', `/roles/${id}`, { permissions: reads })
+    await page.goto(`${served.url}/console/invitations`)
+    await button('Invite a person').click()
+    await optionsOf('Roles').first().waitFor({ state: 'attached' })
+    await page.waitForLoadState('networkidle')
+    expect(await optionsOf('Groups').count()).toBe(0)
+  },
+  60_000,
+)

@@ -1,4 +1,4 @@
-import { useList } from './hooks.ts'
+import { type Listed, useList } from './hooks.ts'
 import { words } from './words.ts'
 
 export type Option = readonly [value: string, label: string]
@@ -15,13 +15,18 @@ export interface Options {
  */
 export const MORE = '\n'
 
+/** Returns the options from the loaded pages of a list, with the option that loads the next page. */
+export const withMore = (
+  { hasMore, more }: Pick<Listed<unknown>, 'hasMore' | 'more'>,
+  all: readonly Option[],
+): Options => ({ all: hasMore ? [...all, [MORE, words.common.more]] : all, more })
+
 /** Reads the objects of an organization page by page as options. Reads nothing while `path` is false. */
 export const useOptions = <T>(
   path: string | false,
   organization_id: string,
   optionOf: (item: T) => Option,
 ): Options => {
-  const { items, hasMore, more } = useList<T>(path, { organization_id, limit: 100 })
-  const all = items.map(optionOf)
-  return { all: hasMore ? [...all, [MORE, words.common.more]] : all, more }
+  const list = useList<T>(path, { organization_id, limit: 100 })
+  return withMore(list, list.items.map(optionOf))
 }

@@ -34,7 +34,8 @@ const mayGive = (permission: string): boolean =>
     ? permissions.every(mayGive)
     : permission.startsWith('profile:') || (me.value?.permissions.includes(permission) ?? false)
 
-const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
+/** True when the caller may grant the role. */
+export const isGrantable = (role: Role): boolean => role.permissions.every(mayGive)
 
 /**
  * Reads the roles and groups of the organization `wanted`, or of the caller's organization if `wanted` is

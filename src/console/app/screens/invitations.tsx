@@ -7,16 +7,16 @@ import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { ListCard } from '../list.tsx'
-import { may } from '../me.ts'
 import { useOrganizations } from '../names.tsx'
 import { NewDialog } from '../new-dialog.tsx'
 import { Once } from '../once.tsx'
-import { useOptions } from '../options.ts'
+import { withMore } from '../options.ts'
 import { OrganizationField } from '../organization-field.tsx'
 import { AddButton, Badge, Empty, Heading } from '../parts.tsx'
-import { person, sendsMail } from '../session.ts'
+import { sendsMail } from '../session.ts'
 import { show } from '../toast.tsx'
 import { fullDate, joined, number, say, withUnit, words } from '../words.ts'
+import { isGrantable, useGrants } from './grants.tsx'
 
 export type Invitation = ReturnType<typeof invitationAnswer>
 export type Sent = (typeof SentInvitation)['_output']
@@ -88,33 +88,31 @@ const bodyOf = (draft: Draft) => {
   }
 }
 
-/** Edits the roles and groups that the invited person gets. */
+/** Edits the roles and groups that the invited person gets, among those that the caller may grant. */
 const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void }) => {
   const { draft, onChange } = props
-  const organization_id = draft.organization_id || (person.value?.organization_id ?? '')
-  const roles = useOptions<{ name: string }>(may('roles:read') && '/roles', organization_id, ({ name }) => [
-    name,
-    name,
-  ])
-  const groups = useOptions<{ id: string; name: string }>(
-    may('groups:read') && may('groups:update') && '/groups',
-    organization_id,
-    ({ id, name }) => [id, name],
-  )
+  const { roles, list, groups } = useGrants(draft.organization_id)
+  const grantable = roles.list.items.filter(isGrantable)
   return (
     <div class="pair">
       <Picker
         name="roles"
         label={words.nav.roles}
         chosen={draft.roles}
-        options={roles}
+        options={withMore(
+          roles.list,
+          grantable.map(({ name }) => [name, name]),
+        )}
         onChosen={roles => onChange({ roles })}
       />
       <Picker
         name="groups"
         label={words.nav.groups}
         chosen={draft.groups}
-        options={groups}
+        options={withMore(
+          list,
+          groups.map(({ id, name }) => [id, name]),
+        )}
         onChosen={groups => onChange({ groups })}
       />
     </div>
