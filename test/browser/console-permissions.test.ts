@@ -174,3 +174,26 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-09 a person who may add users but not read them sees the overview after adding one',
+  async () => {
+    const { page } = at
+    await enterWith(['users:create'])
+    await at.walk('users/new')
+    for (const [name, value] of [
+      ['username', 'dora'],
+      ['email', 'dora@example.com'],
+      ['first_name', 'Dora'],
+      ['last_name', 'Example'],
+    ] as const)
+      await page.locator(`[name=${name}]`).fill(value)
+    await button('Add the user').click()
+    await at.heading('Overview')
+    expect((await at.stored('/users?search=dora')).data).toHaveLength(1)
+    expect((await at.stored('/events?type=user.created')).data[0]).toMatchObject({
+      actor_email: 'helen@example.com',
+    })
+  },
+  60_000,
+)

@@ -4,6 +4,7 @@ import { useAction } from '../action.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Check, Field } from '../fields.tsx'
+import { may } from '../me.ts'
 import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
 import { go, opened, query, startVisit, useUnsaved } from '../router.ts'
@@ -86,7 +87,7 @@ export const NewUserScreen = () => {
       return startVisit()
     }
     show(say(words.common.added, { name: user.username }))
-    go(`/console/users/${user.id}`)
+    go(may('users:read') ? `/console/users/${user.id}` : '/console')
   }
   const { run, problem, dialog } = useAction<UserAnswer>(user => void addTo(user, groups))
   if (made)
