@@ -83,10 +83,10 @@ const start = async (
     await child.exited
     rmSync(folder, { recursive: true })
   }
-  for (let attempt = 0; attempt < 400; attempt++) {
+  while (child.exitCode === null) {
     const answer = await fetch(metadata_url).catch(() => undefined)
     if (answer?.ok) return { origin: new URL(metadata_url).origin, metadata_url, [Symbol.asyncDispose]: stop }
-    if (child.exitCode !== null) break
+    if (answer) break
     await Bun.sleep(25)
   }
   const log = await Bun.file(join(folder, 'log')).text()
