@@ -181,6 +181,37 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-06 a change of several users names each refused user, changes the others and can be repeated',
+  async () => {
+    const { page, served } = at
+    await create(served.app, '/roles', { name: 'desk', permissions: ['users:read', 'users:update'] })
+    await addUser(served.app, 'helen', { roles: ['user', 'desk'] })
+    await enterConsole(page, served.url, '/console/users', 'helen')
+    for (const name of ['barbara', 'ada', 'alan', 'grace']) await page.getByLabel(`Select ${name}`).check()
+    await served.app.admin('DELETE', `/users/${await userId('barbara')}`)
+    await button('Disable').click()
+    const refused = page.getByRole('dialog').getByRole('alert')
+    for (const [label, result] of [
+      ['Disable 4 users', 'Disable: 2 done'],
+      ['Disable 2 users', 'Disable: 0 done'],
+    ] as const) {
+      await button(label).click()
+      await refused.getByText(result).waitFor()
+      await refused.getByText('barbara The user does not exist.').waitFor()
+      await refused.getByText('ada The target has permissions that you lack').waitFor()
+    }
+    await page.keyboard.press('Escape')
+    await page.getByRole('toolbar').getByText('1 user selected').waitFor()
+    expect(await page.getByLabel('Select ada').isChecked()).toBe(true)
+    expect(await page.getByLabel('Select barbara').count()).toBe(0)
+    const disabled = (await stored('/users?enabled=false')).data
+    expect(disabled.map(({ username }: { username: string }) => username).sort()).toEqual(['alan', 'grace'])
+    expect((await stored('/events?type=user.disabled')).data).toHaveLength(2)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-24 the question before a user loses the last way in is asked for each factor',
   async () => {
     const { page, served } = at

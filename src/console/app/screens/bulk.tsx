@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
-import { asProblem, callApi, type Problem } from '../api.ts'
+import { asProblem, callApi, type Detail, type Problem } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
 import { may } from '../me.ts'
 import { show } from '../toast.tsx'
@@ -41,12 +41,48 @@ const bulks: Record<
 export const openBulks = (): Bulk[] =>
   (Object.keys(bulks) as Bulk[]).filter(bulk => may(bulks[bulk].permission))
 
-/** Shows the buttons that change the selected users, and asks for confirmation. */
-export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
+/** Statuses of a refusal that concerns one user. After another failure the next call would fail, too. */
+const REFUSED = [403, 404, 409]
+
+/**
+ * Changes users one after the other. Passes over refused users. Stops after another failure, or when `next`
+ * returns false. The `problem` names each user whose call has failed.
+ */
+const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) => boolean) => {
+  const { label, run } = bulks[bulk]
+  let changed = 0
+  let failure: Problem | undefined
+  let refused: UserAnswer[] = []
+  const details: Detail[] = []
+  for (const [index, user] of users.entries()) {
+    if (!next(index)) break
+    try {
+      await run(user)
+      changed++
+    } catch (error) {
+      failure = asProblem(error)
+      details.push({ field: user.username, message: failure.error_description })
+      refused.push(user)
+      if (REFUSED.includes(failure.status)) continue
+      refused = []
+      break
+    }
+  }
+  const result = say(words.users.done, { action: label, count: changed })
+  return { changed, refused, result, problem: failure && { ...failure, error_description: result, details } }
+}
+
+/**
+ * Shows the buttons that change the selected users, and asks for confirmation. After changes, `onDone` gets
+ * the refused users, which stay selected.
+ */
+export const BulkBar = (props: { users: UserAnswer[]; onDone(refused: UserAnswer[]): void }) => {
   const [asked, setAsked] = useState<Bulk>()
   const [done, setDone] = useState<number>()
   const [problem, setProblem] = useState<Problem>()
-  const { users } = props
+  /** Refused users of the last change. Undefined if nothing was changed since the list was read. */
+  const [refused, setRefused] = useState<UserAnswer[]>()
+  const users = refused?.length ? refused : props.users
   const isStopped = useRef(false)
   // If Back removes the screen while a change runs, the dialog sends no close event. The change is then
   // stopped here.
@@ -56,34 +92,26 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
     },
     [],
   )
-  /** True when users have been changed and the list has not been read again. */
-  const isStale = useRef(false)
-  const finish = () => {
+  const finish = (left = refused) => {
     setAsked(undefined)
     setProblem(undefined)
-    if (isStale.current) props.onDone()
+    setRefused(undefined)
+    if (left) props.onDone(left)
   }
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
     isStopped.current = false
-    let changed = 0
-    try {
-      // The loop stops at the first refusal, which is shown. Changes that were made before the refusal are
-      // kept.
-      for (const user of users) {
-        setDone(changed)
-        await bulks[bulk].run(user)
-        changed++
-        isStale.current = true
-        if (isStopped.current) break
-      }
-    } catch (error) {
-      if (!isStopped.current) return setProblem(asProblem(error))
-    } finally {
-      setDone(undefined)
+    const { changed, refused, result, problem } = await changeAll(bulk, users, index => {
+      setDone(index)
+      return !isStopped.current
+    })
+    setDone(undefined)
+    if (problem && !isStopped.current) {
+      setRefused(refused)
+      return setProblem(problem)
     }
-    if (changed > 0) show(say(words.users.done, { action: bulks[bulk].label, count: changed }))
-    finish()
+    if (changed > 0) show(result)
+    finish(refused)
   }
   /** Closes the dialog. A running change stops after the current user. */
   const close = () => {
@@ -94,13 +122,13 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(): void }) => {
   const count = say(words.common.users, { count: users.length })
   return (
     <div class="bulk" role="toolbar" aria-label={words.users.selection}>
-      <strong>{say(words.users.selected, { count: users.length })}</strong>
+      <strong>{say(words.users.selected, { count: props.users.length })}</strong>
       {openBulks().map(bulk => (
         <button key={bulk} type="button" disabled={done !== undefined} onClick={() => setAsked(bulk)}>
           {bulks[bulk].label}
         </button>
       ))}
-      <button type="button" class="quiet" onClick={props.onDone}>
+      <button type="button" class="quiet" onClick={() => props.onDone([])}>
         {words.common.cancel}
       </button>
       {asked && (

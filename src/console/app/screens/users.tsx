@@ -109,8 +109,8 @@ export const UsersScreen = () => {
       {selected.length > 0 && (
         <BulkBar
           users={selected}
-          onDone={() => {
-            setChosen(new Set())
+          onDone={refused => {
+            setChosen(new Set(refused.map(({ id }) => id)))
             list.reload()
           }}
         />
