@@ -345,3 +345,31 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-63 a double click on a button makes one call',
+  async () => {
+    const { page, served } = at
+    const invitation = await create(served.app, '/invitations', { delivery: 'link' })
+    const grace = await userId('grace')
+    await enterConsole(page, served.url)
+    await heading('Overview')
+    const sent: string[] = []
+    page.on('request', request => request.method() === 'POST' && sent.push(request.url()))
+    for (const [path, name, event] of [
+      [`invitations/${invitation.id}`, 'Make a new link', 'invitation.sent'],
+      [`users/${grace}`, 'Make a sign-in link', 'user.updated'],
+    ] as const) {
+      await at.walk(path)
+      const calls = await holdCalls(page, 'POST')
+      await button(name).dblclick()
+      await calls.held
+      calls.release()
+      await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
+      expect((await stored(`/events?type=${event}`)).data).toHaveLength(1)
+      await page.unrouteAll()
+    }
+    expect(sent).toHaveLength(2)
+  },
+  60_000,
+)

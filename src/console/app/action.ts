@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { asProblem, callApi, type Problem } from './api.ts'
 import { opened } from './router.ts'
 import { show } from './toast.tsx'
@@ -10,8 +10,15 @@ import { show } from './toast.tsx'
 export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
-  /** Calls the API. After success the text `done` is shown and announced. */
+  const running = useRef(new Set<string>()).current
+  /**
+   * Calls the API, unless the same call still runs, as after a double click. After success the text `done` is
+   * shown and announced.
+   */
   const run = async (method: string, path: string, done?: string, body?: unknown): Promise<void> => {
+    const call = JSON.stringify([method, path, body])
+    if (running.has(call)) return
+    running.add(call)
     const screen = opened.value
     setBusy(true)
     setProblem(undefined)
@@ -22,6 +29,7 @@ export const useAction = <T = unknown>(onDone: (answer: T) => void) => {
     } catch (error) {
       setProblem(asProblem(error))
     } finally {
+      running.delete(call)
       setBusy(false)
     }
   }
