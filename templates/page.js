@@ -158,16 +158,22 @@ if (passkeys)
       event.stopImmediatePropagation()
       if (form.ariaBusy === 'true') return
       if (terms?.reportValidity() === false) return
-      part('failed').hidden = true
-      ask().catch(() => {
-        part('failed').hidden = false
+      for (const name of ['failed', 'known']) part(name)?.setAttribute('hidden', '')
+      ask().catch(({ name }) => {
+        // Another press of the button has replaced this request.
+        if (name === 'AbortError') return
+        const told = (name === 'InvalidStateError' && part('known')) || part('failed')
+        told.hidden = false
+        fill()
       })
     })
-    if (autofill !== undefined)
+    const fill = () =>
+      autofill !== undefined &&
       passkeys
         .isConditionalMediationAvailable?.()
         .then(isThere => isThere && ask('conditional'))
         .catch(() => {})
+    fill()
   }
 
 // Keeps the typed organization when the user chooses another language.

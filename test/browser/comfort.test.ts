@@ -103,6 +103,31 @@ testInChromium(
 )
 
 testInChromium(
+  'the autofill offers passkeys again after a cancelled request',
+  async () => {
+    const { page, close } = await openPage()
+    // A browser without a window has no button that cancels a request.
+    await page.addInitScript(`
+      asked = []
+      navigator.credentials.get = ({ mediation, signal }) => {
+        asked.push(mediation ?? 'button')
+        return new Promise((_, reject) => {
+          if (!mediation) reject(new DOMException('', 'NotAllowedError'))
+          signal.addEventListener('abort', () => reject(signal.reason))
+        })
+      }`)
+    await page.goto(`${server.url}login.passkey`)
+    await page.waitForFunction('asked.length === 1')
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByText('The passkey request was cancelled').waitFor()
+    await page.waitForFunction('asked.length === 3')
+    expect(await page.evaluate('asked')).toEqual(['conditional', 'button', 'conditional'])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
   'PAG-21 the rules are ticked while a password is typed, which is only once where the page can show it',
   async () => {
     const { page, close } = await opened('set-up.empty')

@@ -240,6 +240,27 @@ testInChromium(
 )
 
 testInChromium(
+  'a device that has a passkey for the account says so, and creates no other one',
+  async () => {
+    const user = await addUser()
+    const { page, close } = await openPage()
+    const device = await withAuthenticator(page)
+    await enrolPasskey(page, user)
+    await acceptRecoveryCodes(page)
+    await eventsOf(user)
+    await page.getByRole('link', { name: 'Add', exact: true }).click()
+    await page.getByRole('link', { name: 'Passkey' }).click()
+    await page.getByRole('button', { name: 'Create passkey' }).click()
+    await page.getByText('This device already has a passkey for your account').waitFor()
+    expect(await page.getByText('The passkey request was cancelled').isVisible()).toBe(false)
+    expect(await device.credentials()).toHaveLength(1)
+    expect(await eventsOf(user)).toEqual([])
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
   'a recovery code lets its owner in once',
   async () => {
     const user = await addUser()
