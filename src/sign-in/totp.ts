@@ -77,10 +77,12 @@ export const redeemTotp = async (
 
 /**
  * Returns the secret in three forms: as a QR code, as an otpauth URI, and as text in groups of four
- * characters. The QR code is an SVG path of unit squares; its width and height are `size`.
+ * characters. The QR code is an SVG path of unit squares; its width and height are `size`. The URI has no
+ * colon of the issuer, because its label separates issuer and user name by a colon:
+ * https://github.com/google/google-authenticator/wiki/Key-Uri-Format
  */
 export const setUpOf = (secret: string, issuer: string, username: string) => {
-  const uri = generateURI({ issuer, label: username, secret })
+  const uri = generateURI({ issuer: issuer.replaceAll(':', ''), label: username, secret })
   const { data, size } = encode(uri, { ecc: 'M', border: 4 })
   const path = data.flatMap((row, y) => row.flatMap((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : []))).join('')
   return { uri, qr: { size, path }, key: secret.match(/.{1,4}/g)?.join(' ') ?? secret }

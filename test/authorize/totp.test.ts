@@ -10,7 +10,7 @@ import {
   openEnrolment,
   recoveryCodesOf,
 } from '#test/support/factors.ts'
-import { addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
+import { addOrganization, addUser, authorizeUrl, codeRow, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
 
 const { app, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
@@ -70,6 +70,18 @@ describe('an authenticator app', () => {
     expect(page.html).toMatch(/<svg viewBox="0 0 \d+ \d+" role="img"[^>]*><path d="M[\dhvz M-]+"\/><\/svg>/)
     expect(page.html).not.toMatch(/ style=|data:image/)
     expect(page.html).toContain('otpauth://totp/')
+  })
+
+  test('the label in the URI separates issuer and user name by its only colon', async () => {
+    const acme = await addOrganization(app, 'acme', { name: 'Acme: Labs' })
+    await addUser(app, 'rita', { organization_id: acme.id })
+    const browser = openBrowser(app)
+    const login = await browser.get('/account/security?organization=acme')
+    const security = await signIn(browser, login, 'rita')
+    const choice = await browser.follow(await browser.get(linkWith(security, '/account/security/add')))
+    const page = await browser.get(linkWith(choice, 'kind=totp'))
+    const [, label, issuer] = /otpauth:\/\/totp\/([^?]*)\?[^"]*issuer=([^&"]*)/.exec(page.html) ?? []
+    expect([label, issuer]).toEqual(['Acme%20Labs:rita', 'Acme%20Labs'])
   })
 
   test('is asked for after the password; amr in the tokens has both', async () => {
