@@ -6,7 +6,7 @@ import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
-import { addClient, addUser } from '#test/support/people.ts'
+import { addClient, addOrganization, addUser } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
 const at = inConsole()
@@ -194,6 +194,47 @@ testInChromium(
     expect((await at.stored('/events?type=user.created')).data[0]).toMatchObject({
       actor_email: 'helen@example.com',
     })
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-09 without a permission for the organization, attributes keep their types and no YAML is offered',
+  async () => {
+    const { page, served } = at
+    const user_attributes = [
+      { name: 'level', type: 'integer' },
+      { name: 'vip', type: 'boolean' },
+      { name: 'teams', type: 'array' },
+      { name: 'note', type: 'string' },
+    ]
+    const { id: organization_id } = await addOrganization(served.app, 'acme', {
+      settings: { user_attributes },
+    })
+    const role = await create(served.app, '/roles', {
+      name: 'desk',
+      permissions: ['users:read', 'users:update', 'roles:read'],
+      organization_id,
+    })
+    await addUser(served.app, 'helen', { organization_id, roles: ['user', 'desk'] })
+    const { id } = await addUser(served.app, 'carol', {
+      organization_id,
+      attributes: { level: 3, vip: true, teams: ['red'], note: '1' },
+    })
+    await enterConsole(page, served.url, `/console?organization=${organization_id}`, 'helen')
+    await at.walk(`users/${id}`)
+    const changes = { level: '4', vip: 'false', teams: '["red", "blue"]', note: '2' }
+    for (const [name, value] of Object.entries(changes))
+      await page.locator(`[name="attributes.${name}"]`).fill(value)
+    await at.save()
+    const attributes = { level: 4, vip: false, teams: ['red', 'blue'], note: '2' }
+    expect((await at.stored(`/users/${id}`)).attributes).toEqual(attributes)
+    expect((await at.stored(`/events?type=user.updated&target_id=${id}`)).data).toHaveLength(1)
+    for (const path of [`users/${id}`, `roles/${role.id}`]) {
+      await at.walk(path)
+      await page.getByText('As curl').last().waitFor()
+      expect([path, await page.getByText('As YAML').count()]).toEqual([path, 0])
+    }
   },
   60_000,
 )

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { asProblem, type Problem, read } from './api.ts'
 import { curlOf } from './curl.ts'
 import { seedFields } from './limits.ts' with { type: 'macro' }
+import { may } from './me.ts'
 import { AsCurl, Code, Failure, Loading } from './parts.tsx'
 import { words } from './words.ts'
 import { yamlOf } from './yaml.ts'
@@ -131,7 +132,10 @@ export const CodeCard = ({ children }: { children: ComponentChildren }) => (
   </section>
 )
 
-/** Shows an object as a part of a seed file, and as the call that reads it. */
+/**
+ * Shows an object as a part of a seed file, and as the call that reads it. Shows only the call if the caller
+ * cannot read the slug of the object's organization, which the file needs.
+ */
 export const AsCode = ({ section, path, object }: { section: Section; path: string; object: object }) => {
   const values = object as Values
   const [more, setMore] = useState<Values>()
@@ -143,6 +147,8 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
       .then(setMore)
       .catch(error => setProblem(asProblem(error)))
   }
+  const call = <AsCurl text={curlOf('GET', path)} />
+  if (values.organization_id !== DEFAULT && !may('organizations:read')) return <CodeCard>{call}</CodeCard>
   return (
     <CodeCard>
       <details
@@ -165,7 +171,7 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
           isOpen && <Loading />
         )}
       </details>
-      <AsCurl text={curlOf('GET', path)} />
+      {call}
     </CodeCard>
   )
 }

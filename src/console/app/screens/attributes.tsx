@@ -189,9 +189,19 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
   )
 }
 
+/** Parses a typed text as a value of the type of `stored`. Returns the text if it has another type. */
+const likeStored = (stored: unknown, typed: string): unknown => {
+  if (shown(stored) === typed) return stored
+  try {
+    const value: unknown = JSON.parse(typed)
+    if (typeof stored !== 'string' && typeof value === typeof stored) return value
+  } catch {}
+  return typed
+}
+
 /**
- * Edits attributes without a definition. A changed value is stored as a string, because no definition says
- * its type. An unchanged value keeps its type.
+ * Edits attributes without a definition. A changed value keeps its type if it can. The organization may have
+ * a definition that the caller cannot read.
  */
 const Others = (props: { title: string; empty: string; values: Values; onValues(values: Values): void }) => {
   const [rows, setRows] = useState(() =>
@@ -201,9 +211,7 @@ const Others = (props: { title: string; empty: string; values: Values; onValues(
     setRows(rows)
     const given = rows.filter(({ name, typed }) => name !== '' || typed !== '')
     props.onValues(
-      Object.fromEntries(
-        given.map(({ name, value, typed }) => [name, shown(value) === typed ? value : typed]),
-      ),
+      Object.fromEntries(given.map(({ name, value, typed }) => [name, likeStored(value, typed)])),
     )
   }
   return (
