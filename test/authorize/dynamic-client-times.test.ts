@@ -40,14 +40,19 @@ test('DCR-13 M-11 a tenant does not see when other organizations use a dynamic c
     Object.fromEntries(
       (await listAll(app, '/dynamic-clients', by)).map((client: Json) => [
         client.name,
-        [client.created_at, client.last_used_at],
+        [client.created_at, client.changed_at, client.last_used_at],
       ]),
     )
-  const seen = { Document: [null, null], Shared: [second, null], Own: [second, second] }
+  const seen = {
+    Document: [null, null, null],
+    Shared: [second, null, null],
+    Own: [second, null, second],
+  }
   expect(await times(await callerOf(app, acme.id, ['clients:read']))).toEqual(seen)
-  expect(await times()).toEqual({ ...seen, Document: [first, second], Shared: [second, second] })
+  expect(await times()).toEqual({ ...seen, Document: [first, null, second], Shared: [second, null, second] })
   app.clock.advance(30 * DAY)
+  publish({ client_name: 'Document', redirect_uris: [WEB, `${WEB}/2`] }, {}, document.client_id)
   await logIn(document, {}, 'zoe')
   expect(await times(await callerOf(app, acme.id, ['clients:read']))).toEqual(seen)
-  expect((await times()).Document).toEqual([first, now()])
+  expect((await times()).Document).toEqual([first, now(), now()])
 })

@@ -40,7 +40,7 @@ const DynamicClientAnswer = z
     changed_at: time
       .nullable()
       .describe(
-        'Time of the last change of redirect URIs, keys or authentication methods; null if none of them has changed.',
+        'Time of the last change of redirect URIs, keys or authentication methods; null if none of them has changed, and for administrators of a tenant, because it is the time of the first login afterwards in any organization.',
       ),
     last_used_at: time
       .nullable()
@@ -86,7 +86,7 @@ export const dynamicClientItem = (
     name: client.name,
     redirect_uris: [...client.registration.redirect_uris],
     created_at: isShared && source === 'document' ? null : iso(client.created_at),
-    changed_at: isoOrNull(client.changed_at),
+    changed_at: isShared ? null : isoOrNull(client.changed_at),
     last_used_at: isShared ? null : isoOrNull(client.used_at),
   }
 }
