@@ -49,14 +49,15 @@ export const homeOf = async (
 /**
  * Returns the id of the organization at which the user of a new request signs in. A link of the console that
  * is opened in a new tab names no organization. In a browser without a login in the default organization, the
- * console's request is therefore for the organization of the latest login.
+ * console's request is therefore for the organization of the latest login. A request with `prompt`, which
+ * "Sign in with another account" sends, leads away from this login.
  */
 export const requestedOrganization = async (
   context: Context,
   { request }: Call,
-  { client_id, any_organization, organization_id }: AuthorizeRequest,
+  { client_id, any_organization, organization_id, prompts }: AuthorizeRequest,
 ): Promise<string> => {
-  if (client_id !== CONSOLE_CLIENT || !any_organization) return organization_id
+  if (client_id !== CONSOLE_CLIENT || !any_organization || prompts.length > 0) return organization_id
   const hash = loginHash(context, request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
   const usable = logins.filter(({ enabled }) => enabled)

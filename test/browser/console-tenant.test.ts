@@ -1,6 +1,7 @@
 /** Tests the console of a tenant's administrator in a browser. */
 import { expect } from 'bun:test'
 import type { Response } from 'playwright-core'
+import type { Json } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
@@ -126,6 +127,27 @@ testInChromium(
 
     await enterConsole(tab, served.url, '/console?organization=org_default', 'ada')
     expect(await (await openTab()).locator('tbody tr').count()).toBe(5)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-31 "Sign in with another account" leads from a tenant’s user to the default organization',
+  async () => {
+    const { page, served } = at
+    const { id } = await addOrganization(served.app, 'acme')
+    await addUser(served.app, 'bob', { organization_id: id })
+    await enterConsole(page, served.url, `/console?organization=${id}`, 'bob')
+    const tab = await page.context().newPage()
+    await tab.goto(`${served.url}/console`)
+    await tab.getByRole('button', { name: 'Sign in with another account' }).click()
+    await tab.locator('[name=username]').fill('ada')
+    await tab.locator('[name=password]').fill(PASSWORD)
+    await tab.locator('[name=password]').press('Enter')
+    await tab.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    const sessions = (await at.stored('/sessions?client_id=gatehouse-console')).data
+    expect(sessions.map((session: Json) => session.organization_id)).toEqual(['org_default', id])
+    expect((await at.stored('/events?type=user.login_failed')).data).toEqual([])
   },
   60_000,
 )
