@@ -1,5 +1,6 @@
 /** Tests that the console asks before unsaved changes are lost. */
 import { expect } from 'bun:test'
+import type { Json } from '#test/support/app.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
@@ -127,36 +128,45 @@ testInChromium(
   'CON-56 an answer that comes after the person has left the screen opens no other screen',
   async () => {
     const { page, served } = at
-    await create(served.app, '/groups', { name: 'Operators' })
+    const operators = await create(served.app, '/groups', { name: 'Operators' })
     const grace = (await at.stored('/users?search=grace')).data[0].id
     await enterConsole(page, served.url)
     const fill = async (values: Record<string, string>) => {
       for (const [name, value] of Object.entries(values)) await page.locator(`[name=${name}]`).fill(value)
     }
-    const leaveDuring = async (action: string, method: string) => {
+    const leaveDuring = async (action: string, method: string, notice: string, meanwhile?: () => unknown) => {
       const calls = await holdCalls(page, method)
       await button(action).click()
       await calls.held
       await at.walk(`users/${grace}`)
       await heading('Grace Example')
       await page.getByLabel('First name').fill('Kept')
-      const answer = page.waitForResponse(answer => answer.request().method() === method)
+      await meanwhile?.()
       calls.release()
-      await (await answer).finished()
-      await page.evaluate(() => new Promise(done => setTimeout(done)))
+      await page.getByText(notice, { exact: true }).waitFor()
       expect(page.url()).toBe(`${served.url}/console/users/${grace}`)
       expect(await page.getByLabel('First name').inputValue()).toBe('Kept')
       await page.unrouteAll()
     }
     await at.walk('clients/+new')
     await fill({ name: 'Slow' })
-    await leaveDuring('Connect', 'POST')
-    await at.walk('users/new')
-    await fill({ username: 'slow', email: 'slow@example.com', first_name: 'Slow', last_name: 'Example' })
-    await page.getByRole('checkbox', { name: 'Operators' }).check()
-    await leaveDuring('Add the user', 'PUT')
-    const made = (await at.stored('/events')).data.map(({ type }: { type: string }) => type)
-    expect(made.slice(0, 3)).toEqual(['group.updated', 'user.created', 'client.created'])
+    await leaveDuring('Connect', 'POST', 'Slow was added')
+    const addDuring = async (method: string, username: string, more = '', meanwhile?: () => unknown) => {
+      await at.walk('users/new')
+      const email = `${username}@example.com`
+      await fill({ username, email, first_name: 'Slow', last_name: 'Example' })
+      await page.getByRole('checkbox', { name: 'Operators' }).check()
+      await leaveDuring('Add the user', method, `${username} was added${more}`, meanwhile)
+    }
+    await addDuring('PUT', 'joining')
+    await addDuring('POST', 'slow')
+    const members = (await at.stored(`/groups/${operators.id}/members`)).data
+    expect(members.map(({ username }: Json) => username)).toEqual(['slow', 'joining'])
+    const made = (await at.stored('/events')).data.map(({ type }: Json) => type)
+    const added = ['group.updated', 'user.created']
+    expect(made.slice(0, 5)).toEqual([...added, ...added, 'client.created'])
+    const remove = () => served.app.admin('DELETE', `/groups/${operators.id}`)
+    await addDuring('POST', 'late', ' · Not in every group', remove)
   },
   60_000,
 )

@@ -152,7 +152,7 @@ export const NewClientScreen = () => {
         path="/clients"
         problem={problem}
         class="form narrow"
-        onSubmit={() => void run('POST', '/clients', undefined, body)}
+        onSubmit={() => void run('POST', '/clients', say(words.common.added, { name }), body)}
       >
         <fieldset class="kinds">
           <legend>{words.client.kind}</legend>

@@ -76,20 +76,21 @@ export const NewUserScreen = () => {
   const isChanged = JSON.stringify(values) !== JSON.stringify(first)
   useUnsaved(!made && (isChanged || groups.length > 0 || roles.join() !== 'user'))
   const set = (change: Partial<typeof values>) => setValues({ ...values, ...change })
-  const addTo = async (user: UserAnswer, wanted: Membership[]) => {
-    const screen = opened.value
+  /** Adds the user to the groups, also after the person has left `screen`; a notice then tells the result. */
+  const addTo = async (user: UserAnswer, wanted: Membership[], screen = opened.value) => {
     setJoining(true)
     const failed = await join(user.id, wanted)
     setJoining(false)
-    if (opened.value !== screen) return
-    if (failed.length > 0) {
+    const isHere = opened.value === screen
+    if (isHere && failed.length > 0) {
       setMade({ user, failed })
       return startVisit()
     }
-    show(say(words.common.added, { name: user.username }))
-    go(may('users:read') ? `/console/users/${user.id}` : '/console')
+    const added = say(words.common.added, { name: user.username })
+    show(failed.length > 0 ? `${added} · ${words.newUser.notJoined}` : added)
+    if (isHere) go(may('users:read') ? `/console/users/${user.id}` : '/console')
   }
-  const { run, problem, dialog } = useAction<UserAnswer>(user => void addTo(user, groups))
+  const { run, problem, dialog } = useAction<UserAnswer>()
   if (made)
     return (
       <Incomplete
@@ -107,6 +108,11 @@ export const NewUserScreen = () => {
     ...values,
     ...(organization_id !== '' && { organization_id }),
     ...(grants.seesRoles && { roles }),
+  }
+  const add = async () => {
+    const screen = opened.value
+    const user = await run('POST', '/users', undefined, body)
+    if (user) await addTo(user, groups, screen)
   }
   const field = (
     name: 'username' | 'email' | 'first_name' | 'last_name',
@@ -126,12 +132,7 @@ export const NewUserScreen = () => {
   return (
     <>
       <Heading title={words.users.add} back={{ href: '/console/users', label: words.nav.users }} />
-      <ApiForm
-        path="/users"
-        problem={problem}
-        class="form narrow"
-        onSubmit={() => void run('POST', '/users', undefined, body)}
-      >
+      <ApiForm path="/users" problem={problem} class="form narrow" onSubmit={() => void add()}>
         <Card>
           <OrganizationField
             hint={words.common.ownOrganization}
