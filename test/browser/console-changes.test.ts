@@ -1,5 +1,6 @@
 /** Tests in a browser how the console changes each kind of object. */
 import { expect } from 'bun:test'
+import type { Json } from '#test/support/app.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
@@ -109,6 +110,19 @@ testInChromium(
     expect((await at.stored('/organizations/default')).settings).toMatchObject({
       accent_color: '#123456',
       session_ttl: '3h',
+    })
+
+    const policy = (rules: Json) =>
+      app.admin('PUT', '/organizations/default', { settings: { password_policy: rules } })
+    await policy({ min_length: 20, require_digit: true })
+    await at.walk('organizations/default#sign-in')
+    await page.getByLabel('Passwords').selectOption('nist')
+    await policy({ min_length: 24 })
+    await button('Save changes').click()
+    await button('Keep mine and save').click()
+    await button('Save changes').waitFor({ state: 'detached' })
+    expect((await at.stored('/organizations/default')).settings).toMatchObject({
+      password_policy: { preset: 'nist', min_length: 24, require_digit: true },
     })
 
     await at.walk(`users/${id}`)

@@ -18,8 +18,8 @@ const same = (one: unknown, other: unknown): boolean =>
 const isObject = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The field whose entries the API merges with the stored entries. The API replaces every other field. */
-const MERGED = 'settings'
+/** The fields whose entries the API merges with the stored entries. The API replaces every other field. */
+const isMerged = (name: string): boolean => name === 'settings' || name === 'password_policy'
 
 /**
  * When a body changes the address of a user and does not contain `email_verified`, the API sets it to false.
@@ -30,16 +30,22 @@ const VERIFIED = 'email_verified'
 /** Returns the entries of `values` that differ from `before`. A removed entry becomes undefined. */
 const changesOf = (before: Values, values: Values): Values =>
   Object.fromEntries(
-    Object.keys({ ...before, ...values })
-      .filter(name => !same(before[name], values[name]))
-      .map(name => [name, values[name]]),
+    Object.keys({ ...before, ...values }).flatMap(name => {
+      const [old, value] = [before[name], values[name]]
+      if (same(old, value)) return []
+      return [[name, isMerged(name) && isObject(old) && isObject(value) ? changesOf(old, value) : value]]
+    }),
   )
 
-/** Adds changes to an object. The changes of a field that is itself an object are added to that object. */
-const withChanges = (values: Values, changes: Values): Values => {
+/**
+ * Adds changes to an object. The changes of a field that is itself an object are added to that object, and so
+ * are the changes of an entry that the API merges.
+ */
+const withChanges = (values: Values, changes: Values, isDeep = (_: string) => true): Values => {
   const all = Object.entries(changes).map(([name, change]) => {
     const value = values[name]
-    return [name, isObject(value) && isObject(change) ? { ...value, ...change } : change]
+    const isAdded = isDeep(name) && isObject(value) && isObject(change)
+    return [name, isAdded ? withChanges(value, change, isMerged) : change]
   })
   return { ...values, ...Object.fromEntries(all) }
 }
@@ -91,7 +97,7 @@ export const useEdit = <T extends object>(
   const bodyOn = (newest: Values): Values => {
     const all = withChanges(newest, changes)
     const body = Object.fromEntries(
-      Object.entries(changes).map(([name, change]) => [name, name === MERGED ? change : all[name]]),
+      Object.entries(changes).map(([name, change]) => [name, isMerged(name) ? change : all[name]]),
     )
     return 'email' in body ? { ...body, [VERIFIED]: values[VERIFIED] } : body
   }
