@@ -8,9 +8,12 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 /** True when the host of a URL is a loopback name or a loopback address. Both mean this machine. */
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
-/** True for a loopback address. False for a host name such as `127.0.0.1.example.com`. */
+/**
+ * True for a loopback address, also in a short form such as `127.1`. False for a host name such as
+ * `127.0.0.1.example.com`, because the last label of a name is not a number.
+ */
 export const isLoopbackAddress = (address: string): boolean =>
-  address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
+  address === '::1' || /^127(?:\.\d+){1,3}$/.test(address)
 
 /** Returns the host of a URL, without the brackets of an IPv6 address. */
 export const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, '$1')

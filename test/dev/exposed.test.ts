@@ -148,7 +148,10 @@ test('RUN-54 an exposed server calls no other port of this machine', async () =>
 })
 
 test('RUN-54 names and addresses of this machine keep the documented credentials and the picker', async () => {
-  await using server = await started({ host: '::1', dev_hosts: ['localhost', 'App.localhost', '127.0.0.2'] })
+  await using server = await started({
+    host: '::1',
+    dev_hosts: ['localhost', 'App.localhost', '127.0.0.2', '127.1'],
+  })
   expect(server.credentials.password).toBe(DEV_PASSWORD)
   expect(server.client_secret).toBe(DEV_SECRET)
   const { html } = await openLogin(path => `http://localhost:${server.port}${path}`)
