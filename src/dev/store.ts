@@ -181,6 +181,7 @@ export const filteredEventsAfter = async (
         after === undefined ? undefined : gt(t.seq, after),
         filter.type === undefined ? undefined : eq(t.type, filter.type),
         filter.organization_id && eq(t.organization_id, filter.organization_id),
+        notPurged(q, t.organization_id),
       ),
     )
     .orderBy(after === undefined ? desc(t.seq) : asc(t.seq))
