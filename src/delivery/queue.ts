@@ -131,9 +131,8 @@ export const deliverDue = async <M extends Message>(
       if (startable.length === 0) return
       // A running webhook is claimed again when its turn is restarted. Its old turn then sees that the lease
       // has another end, so the ends differ even within one millisecond.
-      const leases = new Set(running.values().map(lease => lease.until))
       let until = clock.now() + queue.lease
-      while (leases.has(until)) until++
+      while (running.values().some(lease => lease.until === until)) until++
       const claimed = await store.write(async tx => {
         const own: M[] = []
         for (const message of startable) if (await queue.claim(tx, message, until)) own.push(message)
