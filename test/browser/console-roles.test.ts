@@ -95,7 +95,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-55 an invitation, a scope and the admission of an application get a role of the second page',
+  'CON-55 an invitation, a scope and the admission of an application get a role of the last page',
   async () => {
     await makeRoles()
     const { app, url } = at.served
@@ -104,19 +104,21 @@ testInChromium(
       name: 'Orders',
       scopes: [{ name: 'orders.read', texts: {} }],
     })
-    const choose = async (name: string, label: string) => {
+    const choose = async (name: string, label: string, onSecondPage: string[] = []) => {
       const choice = at.page.getByRole('combobox', { name, exact: true })
       const hasOption = (label: string) =>
         choice.locator('option', { hasText: label }).waitFor({ state: 'attached' })
-      await hasOption('Show more')
-      await choice.selectOption('Show more')
-      await hasOption(label)
+      for (const next of [...onSecondPage, label]) {
+        await hasOption('Show more')
+        await choice.selectOption('Show more')
+        await hasOption(next)
+      }
       expect(await choice.locator('option', { hasText: 'Show more' }).count()).toBe(0)
       await choice.selectOption(label)
     }
     await enterConsole(at.page, url, '/console/invitations')
     await at.button('Invite a person').click()
-    await choose('Roles', 'oldest')
+    await choose('Roles', 'oldest', ['role-59'])
     await at.button('Make the link').click()
     await at.button('Close').click()
     expect((await stored('/invitations')).data[0].roles).toEqual(['oldest', 'user'])
