@@ -36,7 +36,14 @@ export const Dialog = (props: {
   useModal(dialog)
   useUnsaved(isHeld)
   return (
-    <dialog ref={dialog} aria-label={title} closedby={isHeld ? 'none' : 'closerequest'} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      closedby={isHeld ? 'none' : 'closerequest'}
+      // For browsers without `closedby`, such as Safari 26.
+      onCancel={event => isHeld && event.preventDefault()}
+      onClose={onClose}
+    >
       <h2>{title}</h2>
       {props.children}
     </dialog>
