@@ -1,8 +1,10 @@
 /** Tests forms of the console: refusals, a server without mail, notices, and secrets that are shown once. */
 import { expect } from 'bun:test'
 import { axeFindings } from '#test/support/axe.ts'
+import { create } from '#test/support/callers.ts'
 import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
+import { addUser } from '#test/support/people.ts'
 
 const at = inConsole()
 const { button, heading } = at
@@ -74,13 +76,19 @@ testInChromium(
   'CON-57 a reload after an application was connected says that its secret was shown once',
   async () => {
     const { page, served } = at
-    await enterConsole(page, served.url, '/console/clients/+new')
-    await page.getByLabel('Name', { exact: true }).fill('Wiki')
-    await button('Connect').click()
-    await heading(/Wiki/)
-    await page.reload()
-    await heading('wiki is connected')
-    await page.getByText('Its secret was shown once').waitFor()
+    // Carol may not read applications.
+    await create(served.app, '/roles', { name: 'connector', permissions: ['clients:create'] })
+    await addUser(served.app, 'carol', { roles: ['connector', 'user'] })
+    for (const username of ['carol', 'ada']) {
+      await enterConsole(page, served.url, '/console/clients/+new', username)
+      await page.getByLabel('Name', { exact: true }).fill(username === 'ada' ? 'Wiki' : 'Other')
+      await button('Connect').click()
+      await heading(/Wiki|Other/)
+      await page.reload()
+      await heading(/is connected/)
+      await page.getByText('Its secret was shown once').waitFor()
+      if (username === 'carol') await page.context().clearCookies()
+    }
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('main').getByRole('link', { name: 'Application', exact: true }).click()
     await heading('Wiki')

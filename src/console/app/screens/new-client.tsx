@@ -5,7 +5,6 @@ import { useAction } from '../action.ts'
 import { ApiForm } from '../api-form.tsx'
 import { curlOf } from '../curl.ts'
 import { Field } from '../fields.tsx'
-import { useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused, Value } from '../parts.tsx'
@@ -93,22 +92,18 @@ const Made = ({ client }: { client: Client }) => (
  * Links to a new application after a reload. If the application has a secret, says that the secret cannot be
  * shown again. The screen of the application can create a new secret.
  */
-const MadeBefore = ({ id }: { id: string }) => {
-  const path = `/clients/${encodeURIComponent(id)}`
-  const client = useObject<Client>(path).data
-  return (
-    <>
-      <Heading
-        title={say(words.newClient.again, { id })}
-        back={{ href: '/console/clients', label: words.nav.clients }}
-        lead={client?.type === 'confidential' && words.newClient.againText}
-      />
-      <a class="button primary" href={`/console${path}`}>
-        {words.client.one}
-      </a>
-    </>
-  )
-}
+const MadeBefore = ({ id }: { id: string }) => (
+  <>
+    <Heading
+      title={say(words.newClient.again, { id })}
+      back={{ href: '/console/clients', label: words.nav.clients }}
+      lead={query.value.has('secret') && words.newClient.againText}
+    />
+    <a class="button primary" href={`/console/clients/${encodeURIComponent(id)}`}>
+      {words.client.one}
+    </a>
+  </>
+)
 
 const nothing: Values = { name: '', isForeign: false }
 
@@ -121,9 +116,10 @@ export const NewClientScreen = () => {
   const [organization_id, setOwner] = useState(owner)
   const { run, problem, dialog } = useAction<Client>(client => {
     setMade(client)
-    // A reload of this screen loses the secret. With the parameter `made`, the reloaded screen says so. It
-    // also offers no form, in which the person could register the application again.
-    go(`/console/clients/+new?made=${encodeURIComponent(client.client_id)}`, { replace: true })
+    // A reload of this screen loses the secret. With the parameter `secret`, the reloaded screen says so.
+    // With `made` it offers no form, in which the person could register the application again.
+    const made = `made=${encodeURIComponent(client.client_id)}${client.client_secret ? '&secret' : ''}`
+    go(`/console/clients/+new?${made}`, { replace: true })
     startVisit()
   })
   useUnsaved(!made && JSON.stringify(values) !== JSON.stringify(nothing))
