@@ -174,7 +174,10 @@ testInChromium(
     expect(await isVerified.isChecked()).toBe(true)
     for (const isKnown of [true, false]) {
       const address = `grace@${isKnown}.example`
+      await email.fill(`${address}.typo`)
+      await isVerified.check()
       await email.fill(address)
+      expect(await isVerified.isChecked()).toBe(false)
       await isVerified.setChecked(isKnown)
       await at.save()
       await button('Save changes').waitFor({ state: 'detached' })

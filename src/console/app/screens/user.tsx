@@ -28,14 +28,10 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
   const organization = useObject<Organization>(`/organizations/${user.organization_id}`)
   const offers = organization.data?.settings.email_code ?? 'off'
   const roles = useRoles(user.organization_id)
-  const isStored = (email: string): boolean => email.toLowerCase() === user.email.toLowerCase()
   /** A new address counts as unverified until the person says otherwise. */
   const setEmail = (email: string) => {
-    const isKnown = isStored(email)
-    set({
-      email,
-      ...(isKnown !== isStored(values.email) && { email_verified: isKnown && user.email_verified }),
-    })
+    const isStored = email.toLowerCase() === user.email.toLowerCase()
+    set({ email, email_verified: isStored && user.email_verified })
   }
   const field = (name: 'username' | 'email' | 'first_name' | 'last_name', label: string) => (
     <Field
