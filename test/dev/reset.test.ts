@@ -217,11 +217,12 @@ describe('dev 12: reset', () => {
     const admin = adminAt(server.url, DEV_ADMIN_SECRET)
     expect((await admin('DELETE', '/clients/shop')).status).toBe(204)
     await server.seed({ clients: [{ ...shop, organization: 'second' }] })
-    const before = await server.events.list()
+    const stored = async () => [await server.events.list(), (await admin('GET', '/clients')).body.data]
+    const before = await stored()
     await expect(server.reset({ organization: 'first' })).rejects.toThrow(
       /409 .*has taken a client id .*Reset the whole server/,
     )
-    expect(await server.events.list()).toEqual(before)
+    expect(await stored()).toEqual(before)
     await server.reset()
     expect((await admin('GET', '/clients/shop')).body.organization_id).toBe(
       (await admin('GET', '/organizations?search=first')).body.data[0].id,
