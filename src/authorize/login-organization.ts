@@ -1,9 +1,12 @@
 import type { Context } from '#src/context.ts'
+import { permissionsOf } from '#src/directory/access.ts'
+import { effectiveRoles } from '#src/directory/effective-roles-store.ts'
 import { findOrganizationByDomain, type Organization } from '#src/directory/organizations/store.ts'
 import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
+import { exceeding } from '#src/lib/permission.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import type { Flow } from './flow.ts'
@@ -49,8 +52,8 @@ export const homeOf = async (
 /**
  * Returns the id of the organization at which the user of a new request signs in. A link of the console that
  * is opened in a new tab names no organization. In a browser without a login in the default organization, the
- * console's request is therefore for the organization of the latest login. A request with `prompt`, which
- * "Sign in with another account" sends, leads away from this login.
+ * console's request is therefore for the organization of the latest login whose user may use the console. A
+ * request with `prompt`, which "Sign in with another account" sends, leads away from this login.
  */
 export const requestedOrganization = async (
   context: Context,
@@ -61,6 +64,10 @@ export const requestedOrganization = async (
   const hash = loginHash(context, request)
   const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
   const usable = logins.filter(({ enabled }) => enabled)
-  const isHere = usable.some(login => login.organization_id === organization_id)
-  return isHere ? organization_id : (usable[0]?.organization_id ?? organization_id)
+  if (usable.some(login => login.organization_id === organization_id)) return organization_id
+  for (const login of usable) {
+    const roles = await context.store.read(q => effectiveRoles(q, login.user_id))
+    if (exceeding(new Set(), permissionsOf(roles)).length > 0) return login.organization_id
+  }
+  return organization_id
 }

@@ -4,7 +4,7 @@ import { MINUTE } from '#src/lib/duration.ts'
 import { sweep } from '#src/operations/sweep.ts'
 import { BASE, type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
-import { addUser, authorizeUrl, PASSWORD, signIn, VERIFIER } from '#test/support/people.ts'
+import { addOrganization, addUser, authorizeUrl, PASSWORD, signIn, VERIFIER } from '#test/support/people.ts'
 import { bearer, claimsOf, post } from '#test/support/tokens.ts'
 
 const CONSOLE = 'gatehouse-console'
@@ -134,5 +134,35 @@ describe('CON-30 a page of the console that is loaded again', () => {
     browser = anotherBrowser()
     await load()
     expect(await sessions()).toHaveLength(2)
+  })
+})
+
+describe('CON-31 a new tab of the console, in a browser of a tenant’s user', () => {
+  const signInBob = async (roles: string[]) => {
+    const { id } = await addOrganization(app, 'acme')
+    const bob = await addUser(app, 'bob', { organization_id: id, roles })
+    browser = anotherBrowser()
+    const request = authorizeUrl(CONSOLE, { redirect_uri, scope: 'openid admin', organization_id: id })
+    await redeem(answerOf(await signIn(browser, await browser.get(request), 'bob', PASSWORD)).code ?? '')
+    await app.events()
+    return bob
+  }
+
+  test('belongs to the default organization if the user may not use the console', async () => {
+    await signInBob(['user'])
+    const { body } = await load()
+    expect(`usr_${claimsOf(body.access_token).sub}`).toBe(ada.id)
+    expect(await eventTypes()).toEqual(['user.login', 'session.created', 'token.issued'])
+    expect((await sessions())[0]).toMatchObject({ user_id: ada.id, organization_id: 'org_default' })
+  })
+
+  test('belongs to the tenant of an administrator, but not a request for another account', async () => {
+    const bob = await signInBob(['admin'])
+    expect(`usr_${claimsOf((await load()).body.access_token).sub}`).toBe(bob.id)
+    expect(await eventTypes()).toEqual(['token.issued'])
+    const { body } = await load({ prompt: 'login' })
+    expect(`usr_${claimsOf(body.access_token).sub}`).toBe(ada.id)
+    expect(await eventTypes()).toEqual(['user.login', 'session.created', 'token.issued'])
+    expect((await sessions())[0]).toMatchObject({ user_id: ada.id, organization_id: 'org_default' })
   })
 })
