@@ -206,10 +206,15 @@ const squareOf = async file => {
   const size = Math.min(side, 512)
   const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size })
   const [x, y] = [(image.width - side) / 2, (image.height - side) / 2]
-  canvas.getContext('2d').drawImage(image, x, y, side, side, 0, 0, size, size)
+  const context = canvas.getContext('2d')
+  context.drawImage(image, x, y, side, side, 0, 0, size, size)
   const blobOf = type => new Promise(resolve => canvas.toBlob(resolve, type, 0.9))
   const blob = await blobOf(file.type)
-  return blob?.size > 262_144 ? blobOf('image/jpeg') : blob
+  if (!(blob?.size > 262_144)) return blob
+  // Without this background, the transparent parts become black in a JPEG.
+  Object.assign(context, { globalCompositeOperation: 'destination-over', fillStyle: '#fff' })
+  context.fillRect(0, 0, size, size)
+  return blobOf('image/jpeg')
 }
 
 for (const form of document.querySelectorAll('[data-picture]')) {

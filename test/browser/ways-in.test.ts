@@ -224,7 +224,7 @@ testInChromium(
       const pixels = context.createImageData(1200, 1600)
       for (let at = 0, seed = 1; at < pixels.data.length; at++) {
         seed = (seed * 16807) % 2147483647
-        pixels.data[at] = at % 4 === 3 ? 255 : 100 + (seed % 40)
+        pixels.data[at] = at % 4 === 3 ? 255 * (at > pixels.data.length / 2) : 100 + (seed % 40)
       }
       context.putImageData(pixels, 0, 0)
       canvas.toDataURL('image/png')`)) as string
@@ -242,6 +242,14 @@ testInChromium(
     await page.getByRole('status').waitFor()
     const { body } = await served.app.admin('GET', `/users/${await idOf('grace')}`)
     expect(body.picture).toEndWith('.jpg')
+    const corner = `(async () => {
+      const image = document.querySelector('form.picture img')
+      await image.decode()
+      const context = new OffscreenCanvas(1, 1).getContext('2d')
+      context.drawImage(image, 0, 0)
+      return [...context.getImageData(0, 0, 1, 1).data]
+    })()`
+    expect(await page.evaluate(corner)).toEqual([255, 255, 255, 255])
     expect((await served.app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
       ['user.updated', { fields: ['picture'] }],
     ])
