@@ -105,17 +105,19 @@ const answerOf = ({ id, type, response }) => {
 
 // A submitted form is busy until its load is stopped or the page returns from the back-forward cache, but at
 // most for ten seconds, because no event shows that the answer led to an app and the page stays.
-let lapse
+let lapse, heldAt
 const release = () => {
   for (const form of document.forms) form.ariaBusy = null
 }
 const hold = form => {
   form.ariaBusy = 'true'
+  heldAt = performance.now()
   clearTimeout(lapse)
   lapse = setTimeout(release, 10_000)
 }
 addEventListener('pageshow', ({ persisted }) => persisted && release())
-globalThis.navigation?.addEventListener('navigateerror', release)
+// A form that replaces a running load stops this load at once, and stays busy.
+globalThis.navigation?.addEventListener('navigateerror', () => performance.now() - heldAt > 200 && release())
 
 // A form with `data-passkey` requests a credential when the form is submitted, or when the user picks a
 // passkey from autofill.

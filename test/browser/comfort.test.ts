@@ -207,11 +207,32 @@ testInChromium(
     // No answer comes until the person stops the load.
     await page.unroute('**/oauth/login')
     await page.route('**/oauth/login', () => {})
+    await page.clock.resume()
+    const stopping = 'navigation.addEventListener("navigate", () => setTimeout(stop, 300), { once: true })'
+    await page.evaluate(`void ${stopping}`)
     await isSent()
-    const session = await page.context().newCDPSession(page)
-    await session.send('Page.stopLoading')
-    expect(await form.getAttribute('aria-busy')).toBeNull()
+    await page.locator('form[action="/oauth/login"]:not([aria-busy])').waitFor()
     await isSent()
+    await close()
+  },
+  60_000,
+)
+
+testInChromium(
+  'PAG-72 a form that replaces a running load stays busy',
+  async () => {
+    const { page, close } = await opened('login.empty')
+    await page.route(/\/(?:login|language)$/, () => {})
+    const told = page.waitForEvent('console')
+    await page.evaluate(`{
+      const login = document.querySelector('form[action="/oauth/login"]')
+      const language = document.querySelector('.languages')
+      const acts = [() => language.requestSubmit(), () => console.log(language.ariaBusy)]
+      navigation.addEventListener('navigate', () => setTimeout(acts.shift()))
+      login.noValidate = true
+      setTimeout(() => login.requestSubmit())
+    }`)
+    expect((await told).text()).toBe('true')
     await close()
   },
   60_000,
