@@ -161,9 +161,11 @@ if (passkeys)
       if (form.ariaBusy === 'true') return
       if (terms?.reportValidity() === false) return
       for (const name of ['failed', 'known']) part(name)?.setAttribute('hidden', '')
-      ask().catch(({ name }) => {
+      const answer = ask()
+      const mine = asking
+      answer.catch(({ name }) => {
         // Another press of the button has replaced this request.
-        if (name === 'AbortError') return
+        if (asking !== mine) return
         const told = (name === 'InvalidStateError' && part('known')) || part('failed')
         told.hidden = false
         fill()
