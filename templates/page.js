@@ -223,16 +223,23 @@ const squareOf = async file => {
 
 for (const form of document.querySelectorAll('[data-picture]')) {
   const input = form.querySelector('[type=file]')
+  let pressed
+  form.addEventListener('submit', ({ defaultPrevented, submitter }) => {
+    pressed = defaultPrevented && submitter
+  })
   input.addEventListener('change', async () => {
     const [file] = input.files
-    // The form waits, because the original may be too large for the server.
+    // The form waits, because the original may be too large for the server, and is sent after the crop.
+    pressed = undefined
     form.ariaBusy = String(Boolean(file))
     const blob = file && (await squareOf(file).catch(() => undefined))
     if (input.files[0] !== file) return
     form.ariaBusy = null
-    if (!blob) return
-    const chosen = new DataTransfer()
-    chosen.items.add(new File([blob], file.name, { type: blob.type }))
-    input.files = chosen.files
+    if (blob) {
+      const chosen = new DataTransfer()
+      chosen.items.add(new File([blob], file.name, { type: blob.type }))
+      input.files = chosen.files
+    }
+    if (pressed) form.requestSubmit(pressed)
   })
 }
