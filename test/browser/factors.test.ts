@@ -12,6 +12,7 @@ import {
 import { type Running, serveExecutable } from '#test/support/executable.ts'
 import { CHALLENGE, PASSWORD } from '#test/support/people.ts'
 import { startPostOffice } from '#test/support/post-office.ts'
+import { until } from '#test/support/until.ts'
 
 const NEW = 'Another-Horse-8'
 const site = startClient()
@@ -225,7 +226,7 @@ testInChromium(
     await page.addInitScript(dropping)
     const device = await withAuthenticator(page)
     await enrolPasskey(page, user)
-    await page.waitForFunction('counts.sent === 1')
+    await until(async () => (await page.evaluate('counts.sent')) === 1)
     const tap = () => page.getByRole('button', { name: 'Create passkey' }).click()
     await tap()
     expect(await page.evaluate('counts')).toEqual({ created: 1, sent: 1 })
