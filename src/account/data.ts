@@ -12,7 +12,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
 import { foldIdentifier } from '#src/lib/email.ts'
-import { exceeding } from '#src/lib/permission.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import { iso, isoOrNull } from '#src/lib/text.ts'
 import type { AccountDataPage } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
@@ -37,7 +37,7 @@ const PAGE = '/account/data'
  */
 const deletionOf = ({ organization, permissions }: Viewer): AccountDataPage['deletion'] => {
   if (!settingsOf(organization).self_deletion) return undefined
-  return exceeding(new Set(), permissions).length > 0 ? 'administrator' : 'possible'
+  return isAdministrative(permissions) ? 'administrator' : 'possible'
 }
 
 const dataPage = (context: Context, call: Call, viewer: Viewer, error?: 'username'): Response => {

@@ -2,6 +2,7 @@ import type { Context } from '#src/context.ts'
 import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { clearCookie, withCookies } from '#src/http/cookies.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
 import { defaultBrand } from '#src/pages/themes.ts'
@@ -48,9 +49,7 @@ export const getAccount =
         },
         ...(await listSignedIn(context, call, viewer)),
         ...(context.config.console === 'on' &&
-          [...permissions].some(name => !name.startsWith('profile:')) && {
-            console_url: `/console?organization=${organization.id}`,
-          }),
+          isAdministrative(permissions) && { console_url: `/console?organization=${organization.id}` }),
         ...(permissions.has('profile:update') &&
           user.password_hash !== null && { change_password_url: ownPath(call, '/account/change-password') }),
         ...(identities && { identities }),

@@ -6,7 +6,7 @@ import type { Call } from '#src/http/call.ts'
 import { loginHash } from '#src/http/cookies.ts'
 import { canonicalEmail } from '#src/lib/email.ts'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
-import { exceeding } from '#src/lib/permission.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import type { Flow } from './flow.ts'
@@ -62,12 +62,14 @@ export const requestedOrganization = async (
 ): Promise<string> => {
   if (client_id !== CONSOLE_CLIENT || !any_organization || prompts.length > 0) return organization_id
   const hash = loginHash(context, request)
-  const logins = hash ? await context.store.read(q => listLogins(context, q, hash)) : []
-  const usable = logins.filter(({ enabled }) => enabled)
-  if (usable.some(login => login.organization_id === organization_id)) return organization_id
-  for (const login of usable) {
-    const roles = await context.store.read(q => effectiveRoles(q, login.user_id))
-    if (exceeding(new Set(), permissionsOf(roles)).length > 0) return login.organization_id
-  }
-  return organization_id
+  if (!hash) return organization_id
+  return context.store.read(async q => {
+    const usable = (await listLogins(context, q, hash)).filter(({ enabled }) => enabled)
+    if (usable.some(login => login.organization_id === organization_id)) return organization_id
+    for (const login of usable) {
+      const roles = await effectiveRoles(q, login.user_id)
+      if (isAdministrative(permissionsOf(roles))) return login.organization_id
+    }
+    return organization_id
+  })
 }

@@ -4,7 +4,7 @@ import type { Call } from '#src/http/call.ts'
 import { rememberedHash } from '#src/http/cookies.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
-import { exceeding } from '#src/lib/permission.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import { listRememberedIn } from '#src/sessions/remembered-store.ts'
 import type { Queries } from '#src/storage/store.ts'
 import type { Flow } from './flow.ts'
@@ -19,7 +19,7 @@ export const rememberDays = ({ request, client, organization }: Flow): number | 
     request.confirm !== undefined ||
     request.enrol === true ||
     client?.client_id === CONSOLE_CLIENT ||
-    exceeding(new Set(), request.scopes).length > 0
+    isAdministrative(request.scopes)
   return isSensitive ? undefined : settingsOf(organization).remember_browser_days
 }
 

@@ -50,3 +50,7 @@ const free: ReadonlySet<string> = new Set(['profile:read', 'profile:update'])
  */
 export const exceeding = (held: ReadonlySet<string>, wanted: Iterable<string>): Permission[] =>
   [...expand(wanted)].filter(permission => !held.has(permission) && !free.has(permission))
+
+/** True when a permission beyond those of the built-in role `user` is granted. */
+export const isAdministrative = (granted: Iterable<string>): boolean =>
+  exceeding(new Set(), granted).length > 0

@@ -8,6 +8,7 @@ import { consumeEmailCode, hasNewerCode, replaceEmailCode } from '#src/directory
 import type { UserRow } from '#src/directory/users/store.ts'
 import { HOUR, MINUTE } from '#src/lib/duration.ts'
 import { mailboxOf } from '#src/lib/email.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import { hashSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { typedCode } from '#src/lib/text.ts'
 import type { Queries, Transaction } from '#src/storage/store.ts'
@@ -48,8 +49,7 @@ export const isOfferedCode = async (q: Queries, user: UserRow): Promise<boolean>
   if (policy === 'all') return true
   // The policy `users` offers no codes to administrators, so that access to a mailbox does not open the
   // account of an administrator.
-  const held = permissionsOf(await effectiveRoles(q, user.id))
-  return [...held].every(permission => permission.startsWith('profile:'))
+  return !isAdministrative(permissionsOf(await effectiveRoles(q, user.id)))
 }
 
 const mayUseCode = async (q: Queries, user: UserRow): Promise<boolean> =>

@@ -12,7 +12,7 @@ import { recordUser } from '#src/directory/users/record.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
 import { conflict } from '#src/lib/app-error.ts'
 import type { ClientInfo } from '#src/lib/client-info.ts'
-import { exceeding } from '#src/lib/permission.ts'
+import { isAdministrative } from '#src/lib/permission.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { removeRemembered } from '#src/sessions/remembered-store.ts'
@@ -58,7 +58,7 @@ export const linkAccount = async (
  * and wait until that person signs in through a provider.
  */
 export const mayLinkByAddress = async (q: Queries, user: UserRow): Promise<boolean> => {
-  if (exceeding(new Set(), permissionsOf(await effectiveRoles(q, user.id))).length > 0) return false
+  if (isAdministrative(permissionsOf(await effectiveRoles(q, user.id)))) return false
   if (user.email_verified) return true
   return user.last_login === null && (await listAccounts(q, user.id)).length === 0
 }
