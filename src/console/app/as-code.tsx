@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { asProblem, type Problem, read } from './api.ts'
 import { curlOf } from './curl.ts'
 import { seedFields } from './limits.ts' with { type: 'macro' }
@@ -20,7 +21,6 @@ type Section =
   | 'webhooks'
 
 const fieldsOf = seedFields()
-const DEFAULT = 'org_default'
 const text = words.code
 
 /** Fields whose content is a picture or CSS, of an object or of its settings. */
@@ -113,7 +113,7 @@ interface Organization {
  * stored value.
  */
 const readMore = async (section: Section, { organization_id }: Values): Promise<Values> => {
-  const isDefault = organization_id === DEFAULT
+  const isDefault = organization_id === DEFAULT_ORGANIZATION
   if (section === 'organizations' || (isDefault && section !== 'users')) return {}
   const reading = read<Organization>(`/organizations/${String(organization_id)}`)
   const found = await (isDefault ? reading.catch(() => undefined) : reading)
@@ -148,7 +148,8 @@ export const AsCode = ({ section, path, object }: { section: Section; path: stri
       .catch(error => setProblem(asProblem(error)))
   }
   const call = <AsCurl text={curlOf('GET', path)} />
-  if (values.organization_id !== DEFAULT && !may('organizations:read')) return <CodeCard>{call}</CodeCard>
+  if (values.organization_id !== DEFAULT_ORGANIZATION && !may('organizations:read'))
+    return <CodeCard>{call}</CodeCard>
   return (
     <CodeCard>
       <details

@@ -21,12 +21,6 @@ const isObject = (value: unknown): value is Values =>
 /** The fields whose entries the API merges with the stored entries. The API replaces every other field. */
 const isMerged = (name: string): boolean => name === 'settings' || name === 'password_policy'
 
-/**
- * When a body changes the address of a user and does not contain `email_verified`, the API sets it to false.
- * A body with a new address therefore contains the value that the form shows.
- */
-const VERIFIED = 'email_verified'
-
 /** Returns the entries of `values` that differ from `before`. A removed entry becomes undefined. */
 const changesOf = (before: Values, values: Values): Values =>
   Object.fromEntries(
@@ -38,8 +32,8 @@ const changesOf = (before: Values, values: Values): Values =>
   )
 
 /**
- * Adds changes to an object. The changes of a field that is itself an object are added to that object, and so
- * are the changes of an entry that the API merges.
+ * Adds changes to an object. `isDeep` names the fields whose own entries are merged: at the first level all
+ * fields, below it those that the API merges.
  */
 const withChanges = (values: Values, changes: Values, isDeep = (_: string) => true): Values => {
   const all = Object.entries(changes).map(([name, change]) => {
@@ -99,7 +93,8 @@ export const useEdit = <T extends object>(
     const body = Object.fromEntries(
       Object.entries(changes).map(([name, change]) => [name, isMerged(name) ? change : all[name]]),
     )
-    return 'email' in body ? { ...body, [VERIFIED]: values[VERIFIED] } : body
+    // If a body with a new address of a user has no `email_verified`, the API stores false.
+    return 'email' in body ? { ...body, email_verified: values.email_verified } : body
   }
   const changed = bodyOn(stored as Values)
   const isChanged = Object.keys(changed).length > 0

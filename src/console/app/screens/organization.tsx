@@ -1,4 +1,5 @@
 import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import { AsCode } from '../as-code.tsx'
 import { Deletion } from '../deletion.tsx'
 import { Field } from '../fields.tsx'
@@ -16,12 +17,6 @@ import { TermsSettings } from './terms.tsx'
 
 type Organization = (typeof OrganizationAnswer)['_output']
 type Settings = Organization['settings']
-
-/**
- * The default organization. It cannot be deleted, because only its administrators can manage the whole
- * instance.
- */
-const DEFAULT = 'org_default'
 
 const Names = (props: { values: Organization; onChange(change: Partial<Organization>): void }) => {
   const { values, onChange } = props
@@ -157,7 +152,8 @@ export const OrganizationScreen = ({ id }: { id: string }) => {
       <div class="narrow stack">
         <Form organization={organization} loaded={loaded} />
         <AsCode section="organizations" path={`/organizations/${organization.id}`} object={organization} />
-        {organization.id !== DEFAULT && (
+        {/* Only the administrators of the default organization can manage the whole instance. */}
+        {organization.id !== DEFAULT_ORGANIZATION && (
           <Deletion
             name={display_name}
             typed={slug}

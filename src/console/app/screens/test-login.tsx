@@ -9,7 +9,7 @@ import { Choice, Field } from '../fields.tsx'
 import { useList, useObject } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { may } from '../me.ts'
-import { MORE } from '../options.ts'
+import { withMore } from '../options.ts'
 import { AsCurl, Card, Code, Refused } from '../parts.tsx'
 import { PersonField } from '../person-field.tsx'
 import { person } from '../session.ts'
@@ -97,6 +97,10 @@ export const TestLogin = ({ client }: { client: Client }) => {
   useEffect(() => setUser(self.data), [self.data])
   const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
   const usable = apis.items.filter(scopesAt)
+  const options = withMore(apis, [
+    ['', text.noApi],
+    ...usable.map(api => [api.identifier, api.name] as const),
+  ])
   const choose = (identifier: string) => {
     const api = usable.find(each => each.identifier === identifier)
     setResource(identifier)
@@ -123,12 +127,8 @@ export const TestLogin = ({ client }: { client: Client }) => {
           <Choice
             label={text.api}
             value={resource}
-            options={[
-              ['', text.noApi],
-              ...usable.map(api => [api.identifier, api.name] as const),
-              ...(apis.hasMore ? [[MORE, words.common.more] as const] : []),
-            ]}
-            more={apis.more}
+            options={options.all}
+            more={options.more}
             onValue={choose}
           />
         )}

@@ -1,3 +1,4 @@
+import { DEFAULT_ORGANIZATION } from '#src/lib/ids.ts'
 import type { WebhookDelivery } from '#src/webhooks/schema.ts'
 import { useAction } from '../action.ts'
 import { AsCode } from '../as-code.tsx'
@@ -18,7 +19,6 @@ import { StateBadge, type Webhook, type WebhookWithSecret } from './webhooks.tsx
 type Delivery = (typeof WebhookDelivery)['_output']
 
 const text = words.webhooks
-const DEFAULT = 'org_default'
 
 const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }) => {
   const path = `/webhooks/${webhook.id}`
@@ -50,7 +50,7 @@ const Form = ({ webhook, loaded }: { webhook: Webhook; loaded: Loaded<Webhook> }
           checked={values.enabled}
           onChecked={enabled => set({ enabled })}
         />
-        {webhook.organization_id === DEFAULT && (
+        {webhook.organization_id === DEFAULT_ORGANIZATION && (
           <Check
             label={text.everywhere}
             checked={values.all_organizations}
