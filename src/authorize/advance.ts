@@ -7,7 +7,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { withCookies } from '#src/http/cookies.ts'
 import { PageError } from '#src/pages/error-page.ts'
-import { sameOrganization } from '#src/pages/way-back.ts'
+import { sameOrganization, withoutNotice } from '#src/pages/way-back.ts'
 import { isDynamic } from '#src/protocol/oauth/dynamic-id.ts'
 import { OAuthError, type OAuthErrorCode } from '#src/protocol/oauth/error.ts'
 import { formatScope } from '#src/protocol/oauth/scope.ts'
@@ -266,11 +266,11 @@ const allow = async (
 }
 
 /**
- * Ends a flow with an error, which is sent to the client. When another user than the one of an account page
- * has signed in, the browser returns to this page.
+ * Ends a flow with an error. A client gets the error. A flow without a client comes from an account page:
+ * `login_required` means that another user than that of the page has signed in, and leads back to the page.
  *
- * @throws PageError 403 in a flow without a client for any other error; 400 `expired` when another request
- * has ended the flow of a client
+ * @throws PageError 403 `not_allowed` for another error without a client; 400 `expired` when another request
+ * has ended the flow of the client
  */
 export const refuseAuthorization = async (
   context: Context,
@@ -282,7 +282,7 @@ export const refuseAuthorization = async (
   const isLate = pending && !(await context.store.write(tx => consumePending(tx, pending.request_hash)))
   if (!client) {
     const { back = '/account' } = request
-    if (code === 'login_required') return seeOther(sameOrganization(back, back.split('?')[0] ?? back))
+    if (code === 'login_required') return seeOther(withoutNotice(back))
     throw new PageError('not_allowed', 403, { retry_url: sameOrganization(back, '/account') })
   }
   if (isLate) throw new PageError('expired', 400)

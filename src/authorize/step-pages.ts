@@ -11,7 +11,7 @@ import { offersPasskeys } from '#src/lib/passkey-site.ts'
 import type { Common, Pages, StepExit } from '#src/pages/data.ts'
 import { pageUserOf } from '#src/pages/data.ts'
 import { render } from '#src/pages/render.ts'
-import { sameOrganization } from '#src/pages/way-back.ts'
+import { withoutNotice } from '#src/pages/way-back.ts'
 import { passwordRulesFor } from '#src/sign-in/new-password.ts'
 import { challengeOf, requestOptions } from '#src/sign-in/passkeys.ts'
 import { decideAmong } from './due-step.ts'
@@ -72,8 +72,7 @@ export const clientName = ({ client, request }: StoredFlow) =>
 export const exitOf = (context: Context, flow: StoredFlow, subject?: SubjectId): StepExit => {
   const { back = '', confirm, enrol, hinted_user_id } = flow.request
   if (confirm) return { cancel_url: confirm.cancel }
-  // The query of `back` says that a factor was added.
-  if (enrol) return { cancel_url: sameOrganization(back, back.replace(/\?.*/, '')) }
+  if (enrol) return { cancel_url: withoutNotice(back) }
   return hinted_user_id === undefined ? otherAccount(context, flow, subject) : {}
 }
 

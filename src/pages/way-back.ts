@@ -46,3 +46,9 @@ export const sameOrganization = (from: string, path: string): string => {
   const slug = organizationIn(from)
   return slug === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}organization=${slug}`
 }
+
+/**
+ * Returns the page of an account without its query, except for the organization. The query may say that a
+ * change was made.
+ */
+export const withoutNotice = (path: string): string => sameOrganization(path, path.replace(/\?.*/, ''))
