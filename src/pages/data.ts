@@ -192,7 +192,7 @@ interface EnrolForm extends Common, StepExit {
   request: string
   csrf_token: string
   user: PageUser
-  /** The factor that the query of the page names. */
+  /** The kind of factor to add: parameter `kind` of the page. Parts of pages have a `kind` of their own. */
   adding?: MessageCode<'enrol.kind.'>
   error?: FormError<MessageCode<'enrol.error.'>>
 }
@@ -529,7 +529,7 @@ export interface ErrorPage extends Common {
   seconds?: number
   /** URL at which the user can start again. The empty string is the URL of the page itself. */
   retry_url?: string
-  /** True when `retry_url` leads to the account because the server does not know where the user started. */
+  /** True when the error leaves no login to return to, so `retry_url` leads to the account. */
   is_fallback?: boolean
   /** Details of a refused authorization request, in development mode only. */
   request?: { reason: string; redirect_uri: string; registered: readonly string[] } | undefined
