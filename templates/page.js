@@ -106,10 +106,13 @@ const answerOf = ({ id, type, response }) => {
 // A submitted form is busy until its load is stopped or the page returns from the back-forward cache, but at
 // most for ten seconds, because no event shows that the answer led to an app and the page stays.
 let lapse, heldAt
+const held = new Set()
 const release = () => {
-  for (const form of document.forms) form.ariaBusy = null
+  for (const form of held) form.ariaBusy = null
+  held.clear()
 }
 const hold = form => {
+  held.add(form)
   form.ariaBusy = 'true'
   heldAt = performance.now()
   clearTimeout(lapse)
@@ -160,7 +163,8 @@ if (passkeys)
       event.stopImmediatePropagation()
       if (form.ariaBusy === 'true') return
       if (terms?.reportValidity() === false) return
-      for (const name of ['failed', 'known']) part(name)?.setAttribute('hidden', '')
+      for (const told of form.querySelectorAll('[data-passkey-failed], [data-passkey-known]'))
+        told.hidden = true
       const answer = ask()
       const mine = asking
       answer.catch(({ name }) => {
@@ -231,7 +235,7 @@ for (const form of document.querySelectorAll('[data-picture]')) {
     const [file] = input.files
     // The form waits, because the original may be too large for the server, and is sent after the crop.
     pressed = undefined
-    form.ariaBusy = String(Boolean(file))
+    form.ariaBusy = file ? 'true' : null
     const blob = file && (await squareOf(file).catch(() => undefined))
     if (input.files[0] !== file) return
     form.ariaBusy = null

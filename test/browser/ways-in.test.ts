@@ -235,6 +235,8 @@ testInChromium(
     }`)
     await served.app.events()
     await page.locator('[name=picture]').setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer })
+    // The end of another form's load must not end the wait.
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     await button(page, 'Upload').click()
     await page.evaluate('proceed()')
     await page.getByRole('status').waitFor()
