@@ -47,8 +47,8 @@ export const profilePage = (
   const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
   // While an address is pending, the form says that a link was sent. After the link was used, the notice
   // `verification_sent` is no longer true.
-  const isMoot = told === 'verification_sent' && (user.pending_email || user.email_verified)
-  const notice = given || isMoot ? undefined : told
+  const isOutdated = told === 'verification_sent' && Boolean(user.pending_email || user.email_verified)
+  const notice = given || isOutdated ? undefined : told
   return render(
     'account-profile',
     {

@@ -129,8 +129,8 @@ export const deliverDue = async <M extends Message>(
         return count <= at_once_each
       })
       if (startable.length === 0) return
-      // A running webhook is claimed again when its turn is restarted. Its old turn then sees that the lease
-      // has another end, so the ends differ even within one millisecond.
+      // A webhook whose turn is restarted is claimed again while its old turn runs. The old turn recognizes
+      // this by the end of the lease, so two leases never have the same end, even within one millisecond.
       let until = clock.now() + queue.lease
       while (running.values().some(lease => lease.until === until)) until++
       const claimed = await store.write(async tx => {

@@ -9,8 +9,8 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK.test(hostname)
 
 /**
- * True for a loopback address, also in a short form such as `127.1`. False for a host name such as
- * `127.0.0.1.example.com`, because the last label of a name is not a number.
+ * True for a loopback address, also in a short form such as `127.1`. The last label of a host name is not a
+ * number (RFC 1123 section 2.1), so a name such as `127.0.0.1.example.com` does not match.
  */
 export const isLoopbackAddress = (address: string): boolean =>
   address === '::1' || /^127(?:\.\d+){1,3}$/.test(address)

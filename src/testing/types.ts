@@ -12,7 +12,7 @@ interface OfOrganization {
   organization?: string
 }
 
-interface InOrganization {
+interface OfAnyOrganization {
   /** Slug of an organization. Default: all organizations. */
   organization?: string
 }
@@ -275,7 +275,7 @@ export interface AuditEvent {
   metadata: Record<string, unknown>
 }
 
-interface EventFilter extends InOrganization {
+interface EventFilter extends OfAnyOrganization {
   type?: string
   /** Leaves out the stored events with this or a lower `seq`. */
   after?: number
@@ -287,7 +287,7 @@ export interface Controls {
   mint(options?: MintOptions): Promise<Minted>
   users: {
     /** Lists the first 1,000 users that were created. */
-    list(options?: InOrganization): Promise<User[]>
+    list(options?: OfAnyOrganization): Promise<User[]>
     /** Creates users, and changes those whose user name or id already exists. */
     put(...users: SeedUser[]): Promise<void>
     /** Deletes the user with this user name or e-mail address. */
@@ -306,7 +306,7 @@ export interface Controls {
    * Resets the whole server with its clock, faults, records and mail, or the data of one organization, to the
    * seed, and refills all rate limits. Signing keys and settings of the server stay.
    */
-  reset(options?: InOrganization): Promise<void>
+  reset(options?: OfAnyOrganization): Promise<void>
   clock: {
     now(): Promise<Date>
     /** Stops the clock at its current time. */

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
 
 const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4webapi)$/]
-/** Files of the server that import only types. */
+/** Files of the server that have no imports, or import only types. */
 const pure = [
   'lib/ids.ts',
   'lib/device.ts',

@@ -5,8 +5,8 @@ const [FIRST, END] = [20_000, 32_000]
 let next = FIRST + ((process.pid * 101) % (END - FIRST))
 
 /**
- * Returns a port that no program uses. The port stays free until the test uses it, because the system does
- * not choose from this range.
+ * Returns a port that no program uses. The system gives it to no other program before the test uses it,
+ * because the system does not choose from this range.
  */
 export const freePort = (): number => {
   for (;;) {
