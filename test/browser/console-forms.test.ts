@@ -151,7 +151,6 @@ testInChromium(
     await heading(/Wiki/)
     await page.reload()
     await heading('wiki is connected')
-    await page.waitForLoadState('networkidle')
     expect(await page.getByText('Its secret was shown once').count()).toBe(0)
   },
   60_000,

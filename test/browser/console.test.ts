@@ -6,7 +6,7 @@ import { FRESH } from '#src/protocol/oauth/next-step.ts'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
-import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { enterConsole, saveChanges, serveConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
 
@@ -38,16 +38,7 @@ afterAll(closeChromium)
 const submit = () => page.locator('dialog [type=submit]').click()
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
-/**
- * Saves the changes and waits for the answer. A message alone proves nothing, because it may belong to an
- * earlier change.
- */
-const save = async () => {
-  const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
-  await button('Save changes').click()
-  await answered
-  await button('Save changes').waitFor({ state: 'detached' })
-}
+const save = () => saveChanges(page)
 /** Returns the text that the page last copied to the clipboard. */
 const copied = async () => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])

@@ -42,6 +42,18 @@ export const enterConsole = async (
 }
 
 /**
+ * Saves the changes. Waits for the answer, because the message of an earlier change may still be shown. Then
+ * waits until the page has read the answer: until then it asks before it leaves the changes.
+ */
+export const saveChanges = async (page: Page): Promise<void> => {
+  const answered = page.waitForResponse(answer => answer.request().method() === 'PUT' && answer.ok())
+  const button = page.getByRole('button', { name: 'Save changes' })
+  await button.click()
+  await answered
+  await button.waitFor({ state: 'detached' })
+}
+
+/**
  * Serves the console, and opens a page for each test of a file. A test fails if the page violates its policy
  * or if its script has an error.
  */
@@ -97,18 +109,6 @@ export const inConsole = (
     },
     /** An object, as the admin API returns it. */
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
-    /**
-     * Saves the changes. Waits for the answer, because the message of an earlier change may still be shown.
-     * Then waits until the page has read the answer: until then it asks before it leaves the changes.
-     */
-    save: async () => {
-      const answered = opened.page.waitForResponse(
-        answer => answer.request().method() === 'PUT' && answer.ok(),
-      )
-      const button = opened.page.getByRole('button', { name: 'Save changes' })
-      await button.click()
-      await answered
-      await button.waitFor({ state: 'detached' })
-    },
+    save: () => saveChanges(opened.page),
   }
 }

@@ -15,12 +15,13 @@ export const allSettled = async (store: Store): Promise<number> => {
   return last
 }
 
-/** Delivers all events: also those that are stored during the delivery. */
+/** Delivers all events, also those that are stored during the delivery. */
 export const deliverAll = async (context: Context): Promise<void> => {
-  for (let last = -1; last !== (await context.store.read(lastSeq)); ) {
+  let last: number
+  do {
     last = await allSettled(context.store)
     await deliverWebhooks(context)
-  }
+  } while (last !== (await context.store.read(lastSeq)))
 }
 
 /**
@@ -29,6 +30,7 @@ export const deliverAll = async (context: Context): Promise<void> => {
  */
 export const untilDelivered = (apps: TestApp[], holds: () => boolean | Promise<boolean>): Promise<void> =>
   until(() => {
+    // Milliseconds, as long as `until` sleeps.
     for (const { clock } of apps) clock.advance(5)
     return holds()
   })
