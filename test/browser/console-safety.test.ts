@@ -170,12 +170,32 @@ testInChromium(
     await button('Disable 3 users').click()
     await page.getByText(refusal.error_description).waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-    await page.getByRole('toolbar').waitFor({ state: 'detached' })
+    await page.getByRole('toolbar').getByText('1 user selected').waitFor()
     await page
       .getByRole('row', { name: /Disabled/ })
       .nth(1)
       .waitFor()
     expect((await stored('/users?enabled=false')).data).toHaveLength(2)
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-06 a change of several users that fails leaves the users selected whose turn has not come',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/users')
+    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+    await button('Disable').click()
+    let calls = 0
+    await page.route('**/users/usr_*', route => (calls++ === 0 ? route.continue() : route.abort()))
+    await button('Disable 3 users').click()
+    await page.getByRole('dialog').getByText('Disable: 1 done').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('toolbar').getByText('2 users selected').waitFor()
+    expect(calls).toBe(2)
+    expect((await stored('/users?enabled=false')).data).toHaveLength(1)
+    expect((await stored('/events?type=user.disabled')).data).toHaveLength(1)
   },
   60_000,
 )

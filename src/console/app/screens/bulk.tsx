@@ -46,13 +46,14 @@ const REFUSED = [403, 404, 409]
 
 /**
  * Changes users one after the other. Passes over refused users. Stops after another failure, or when `next`
- * returns false. The `problem` names each user whose call has failed.
+ * returns false. The `problem` names each user whose call has failed. `left` has the refused users, and after
+ * another failure those whose turn has not come.
  */
 const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) => boolean) => {
   const { label, run } = bulks[bulk]
   let changed = 0
   let failure: Problem | undefined
-  let refused: UserAnswer[] = []
+  const left: UserAnswer[] = []
   const details: Detail[] = []
   for (const [index, user] of users.entries()) {
     if (!next(index)) break
@@ -62,27 +63,28 @@ const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) 
     } catch (error) {
       failure = asProblem(error)
       details.push({ field: user.username, message: failure.error_description })
-      refused.push(user)
-      if (REFUSED.includes(failure.status)) continue
-      refused = []
-      break
+      if (!REFUSED.includes(failure.status)) {
+        left.push(...users.slice(index))
+        break
+      }
+      left.push(user)
     }
   }
   const result = say(words.users.done, { action: label, count: changed })
-  return { changed, refused, result, problem: failure && { ...failure, error_description: result, details } }
+  return { changed, left, result, problem: failure && { ...failure, error_description: result, details } }
 }
 
 /**
- * Shows the buttons that change the selected users, and asks for confirmation. After changes, `onDone` gets
- * the refused users, which stay selected.
+ * Shows the buttons that change the selected users, and asks for confirmation. After an attempt, `onDone`
+ * gets the users that are left, which stay selected.
  */
-export const BulkBar = (props: { users: UserAnswer[]; onDone(refused: UserAnswer[]): void }) => {
+export const BulkBar = (props: { users: UserAnswer[]; onDone(left: UserAnswer[]): void }) => {
   const [asked, setAsked] = useState<Bulk>()
   const [done, setDone] = useState<number>()
   const [problem, setProblem] = useState<Problem>()
-  /** Refused users of the last change. Undefined if nothing was changed since the list was read. */
-  const [refused, setRefused] = useState<UserAnswer[]>()
-  const users = refused?.length ? refused : props.users
+  /** Users that the last attempt has left. Undefined before the first attempt since the list was read. */
+  const [left, setLeft] = useState<UserAnswer[]>()
+  const users = left ?? props.users
   const isStopped = useRef(false)
   // If Back removes the screen while a change runs, the dialog sends no close event. The change is then
   // stopped here.
@@ -92,26 +94,26 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(refused: UserAnswer
     },
     [],
   )
-  const finish = (left = refused) => {
+  const finish = (remaining = left) => {
     setAsked(undefined)
     setProblem(undefined)
-    setRefused(undefined)
-    if (left) props.onDone(left)
+    setLeft(undefined)
+    if (remaining) props.onDone(remaining)
   }
   const run = async (bulk: Bulk): Promise<void> => {
     setProblem(undefined)
     isStopped.current = false
-    const { changed, refused, result, problem } = await changeAll(bulk, users, index => {
+    const { changed, left, result, problem } = await changeAll(bulk, users, index => {
       setDone(index)
       return !isStopped.current
     })
     setDone(undefined)
     if (problem && !isStopped.current) {
-      setRefused(refused)
+      setLeft(left)
       return setProblem(problem)
     }
     if (changed > 0) show(result)
-    finish(refused)
+    finish(left)
   }
   /** Closes the dialog. A running change stops after the current user. */
   const close = () => {
