@@ -28,10 +28,10 @@ export const clientList = (options: ClientListOptions): Promise<void> =>
             listDynamicClients(q, { organization_id, source: undefined }, { order, after, limit }),
           ),
         keyset: client => [client.created_at, client.client_id],
-        item: client => dynamicClientItem(client),
+        item: client => dynamicClientItem(client, undefined),
         titles: ['CLIENT ID', 'NAME', 'LAST USED', 'REDIRECT URL'],
         cells: client => {
-          const { client_id, name, last_used_at, redirect_uris } = dynamicClientItem(client)
+          const { client_id, name, last_used_at, redirect_uris } = dynamicClientItem(client, undefined)
           return [client_id, name, last_used_at ?? 'never', redirect_uris.join(' ')]
         },
       })

@@ -35,7 +35,7 @@ const DynamicClientAnswer = z
     created_at: time
       .nullable()
       .describe(
-        'Time of the registration. For the source `document`, the time of the first consent in any organization, which only administrators of the default organization see; null for others.',
+        'Time of the registration, or of the first consent in any organization for the source `document`. Null for administrators of a tenant, except for clients that registered with an initial access token of the tenant.',
       ),
     changed_at: time
       .nullable()
@@ -71,11 +71,11 @@ type ListDynamicClients = z.output<typeof ListDynamicClients>
 
 /**
  * Returns a dynamic client in the form of the API. A caller within the organization `own` does not see when
- * users of other organizations used the client.
+ * users of other organizations used the client. `own` is undefined for a caller who sees all organizations.
  */
 export const dynamicClientItem = (
   client: DynamicClient,
-  own?: OrganizationId,
+  own: OrganizationId | undefined,
 ): z.output<typeof DynamicClientAnswer> => {
   const source = client.client_id.startsWith(DOCUMENT_DYNAMIC) ? 'document' : 'registration'
   const isShared = own !== undefined && client.organization_id !== own
@@ -85,7 +85,7 @@ export const dynamicClientItem = (
     source,
     name: client.name,
     redirect_uris: [...client.registration.redirect_uris],
-    created_at: isShared && source === 'document' ? null : iso(client.created_at),
+    created_at: isShared ? null : iso(client.created_at),
     changed_at: isShared ? null : isoOrNull(client.changed_at),
     last_used_at: isShared ? null : isoOrNull(client.used_at),
   }
