@@ -71,13 +71,13 @@ const askPage = async (
   error?: VerifyEmailPage['error'],
 ): Promise<Response> => {
   const { user, is_pending } = holder
-  const email = link.email ?? ''
+  const page = { email: link.email ?? '', is_change: is_pending }
   if (!(await hasCompleteLogin(context, browserSessionOf(context, call), user)))
-    return withCookies(verifyEmailPage(context, call, holder, { email, sign_in_url: SIGN_IN }), [
+    return withCookies(verifyEmailPage(context, call, holder, { ...page, sign_in_url: SIGN_IN }), [
       setCookie(context.config, context.cookies.link, token),
     ])
   const form = { action, token, csrf_token, ...(is_pending && { username: user.username }) }
-  return verifyEmailPage(context, call, holder, { email, form, ...(error && { error }) })
+  return verifyEmailPage(context, call, holder, { ...page, form, ...(error && { error }) })
 }
 
 export const getVerifyEmail =

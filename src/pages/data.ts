@@ -129,10 +129,9 @@ export interface SignUpPage extends Common {
 /** The page has exactly one of `form`, `sign_in_url` and `account_url`. The form posts `token`. */
 export interface VerifyEmailPage extends Common {
   email: string
-  /**
-   * `username` names the account that gets a new address. It is absent when the link verifies the address
-   * that the account already has.
-   */
+  /** True when the account gets a new address. The link otherwise verifies the address of the account. */
+  is_change?: boolean
+  /** `username` names the account that gets a new address. */
   form?: { action: string; token: string; csrf_token: string; username?: string }
   /**
    * Present when the user has to sign in first. In this case the page shows this link in place of the form.

@@ -498,6 +498,7 @@ export const samples: Sample[] = [
     data: {
       brand,
       email: 'ada@new.example',
+      is_change: true,
       form: { action: '/account/verify-email', token: 't', csrf_token: 'c', username: ada.username },
       error: 'taken',
       request_id,
@@ -506,7 +507,7 @@ export const samples: Sample[] = [
   {
     page: 'verify-email',
     state: 'sign_in',
-    data: { brand, email: 'ada@new.example', sign_in_url: '/account/verify-email/sign-in' },
+    data: { brand, email: 'ada@new.example', is_change: true, sign_in_url: '/account/verify-email/sign-in' },
   },
   { page: 'verify-email', state: 'done', data: { brand, email: ada.email, account_url: '/account' } },
   { page: 'second-factor', state: 'totp', data: secondFactor },
