@@ -13,10 +13,10 @@ interface LogOutput {
   /** Adds the text to the queue, behind texts that still wait, and starts to write the queue. */
   write(text: string): void
   /**
-   * Writes the waiting texts before it returns. Texts stay in the queue if a write fails, or if the reader is
-   * slower than `LONGEST_WAIT`.
+   * Adds the text to the queue, and writes the queue before it returns. Texts stay in the queue if a write
+   * fails, or if the reader is slower than `LONGEST_WAIT`.
    */
-  flush(): void
+  flush(text: string): void
   /**
    * Resolves when everything is written, or after `LONGEST_WAIT`. Texts that are not written by then are
    * lost.
@@ -45,16 +45,19 @@ export const openLogOutput = (): LogOutput => {
       if (!error) writeNext()
     })
   }
+  const add = (text: string): void => {
+    const bytes = Buffer.from(text)
+    if (bytes.length === 0 || size + bytes.length > MOST_WAITING) return
+    waiting.push(bytes)
+    size += bytes.length
+  }
   return {
     write: text => {
-      const bytes = Buffer.from(text)
-      if (bytes.length > 0 && size + bytes.length <= MOST_WAITING) {
-        waiting.push(bytes)
-        size += bytes.length
-      }
+      add(text)
       writeNext()
     },
-    flush: () => {
+    flush: added => {
+      add(added)
       const end = performance.now() + LONGEST_WAIT
       for (let text = waiting.shift(); text; text = waiting.shift())
         try {

@@ -61,8 +61,8 @@ export const openLog = async (level: LogLevel, isShared = false): Promise<Log> =
     if (lines.length >= CHUNK) send()
   })
   const flush = () => {
-    send()
-    output.flush()
+    output.flush(lines)
+    lines = ''
   }
   setInterval(send, FLUSH_MS).unref()
   process.on('exit', flush)
