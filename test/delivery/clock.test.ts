@@ -16,7 +16,7 @@ import { addClient, addUser } from '#test/support/people.ts'
 import { freshStore } from '#test/support/store.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
-import { deliverAll } from '#test/webhooks/deliver.ts'
+import { allSettled, deliverAll } from '#test/webhooks/deliver.ts'
 
 /** Adds a logout and a mail to deliver. Tokens are issued when the clock of the app is `ahead` ms fast. */
 const addMessages = async (app: TestApp, ahead = 0) => {
@@ -55,6 +55,8 @@ const startAhead = async (ahead: number) => {
   )
   await create(app, '/webhooks', { name: 'Shop', url: 'https://webhook/', events: ['session.revoked'] })
   await addMessages(app, ahead)
+  // A webhook whose event is not settled would wait as after a failure.
+  await allSettled(app.context.store)
   const setBack = () => {
     app.clock.advance(-ahead)
     isDown = false
