@@ -17,23 +17,31 @@ import type { ReadSeed } from '#src/seed/read.ts'
 import type { SeedInput } from '#src/seed/schema.ts'
 import { openStore } from '#src/storage/open.ts'
 
+interface Prepared {
+  /** Parsed seed; undefined for the default seed. */
+  read: ReadSeed | undefined
+  /** True when the store begins with the prepared rows of the default seed (dev/seed-image.ts). */
+  hasImage: boolean
+  /** Bearer token of the controls. */
+  control_token: string
+  /** Certificate (PEM) that the server made for itself. */
+  ca: string | undefined
+}
+
 /**
  * Opens the store with the data of the seed. Closes the store again when the seed is refused.
  *
  * @param data_dir undefined for a store that is deleted at the end
  * @param key private JWK that signs from the start
- * @param read parsed seed; undefined for the default seed
- * @param hasImage true when the store begins with the prepared rows of the default seed (dev/seed-image.ts)
- * @param ca certificate (PEM) that the server made for itself
  * @throws SeedError when the seed cannot be applied, AppError for a `key` that cannot sign
  */
 export const openSeeded = async (
   config: Config,
   log: Logger,
   { data_dir, key }: { data_dir?: string | undefined; key?: JsonWebKey | undefined },
-  { control_token, ca, ...seed }: Seeding & { control_token: string; ca: string | undefined },
+  { read, hasImage, control_token, ca }: Prepared,
 ) => {
-  const image = seed.hasImage ? await import('#src/dev/seed-image.ts') : undefined
+  const image = hasImage ? await import('#src/dev/seed-image.ts') : undefined
   const clock = devClock()
   const store = await openStore(config, { durable: data_dir !== undefined, image: image?.seedImage })
   const [mail, xml] = [captureMail(), openXmlReader()]
@@ -46,7 +54,7 @@ export const openSeeded = async (
     )
     const base = openCore({ config, store, clock, log, fetch, xml, master, mail })
     if (image) await image.completeSeed(base)
-    else await applyTo(base, seed.read)
+    else await seedInstance(base, read)
     if (key) await (await import('#src/tokens/manual-keys.ts')).pinKey(base, key)
     return { base, clock, mail, xml }
   } catch (error) {
@@ -56,12 +64,7 @@ export const openSeeded = async (
   }
 }
 
-interface Seeding {
-  read: ReadSeed | undefined
-  hasImage: boolean
-}
-
-const applyTo = async (base: Core, read: ReadSeed | undefined): Promise<void> => {
+const seedInstance = async (base: Core, read: ReadSeed | undefined): Promise<void> => {
   await (await import('#src/operations/first-start.ts')).createInstance(base)
   const { applySeed } = await import('#src/seed/apply.ts')
   await applySeed(base, read ?? (await readGiven(defaultSeed)), { any_password: true })
