@@ -145,6 +145,7 @@ const names = ['first_name', 'last_name'] as const
 
 const challenge = { challenge: 'c2lnbiB0aGlz', rpId: 'id.northwind.example', userVerification: 'required' }
 const creation = JSON.stringify({ ...challenge, rp: {}, user: { id: '' } })
+const confirm = { brand, ...form, action: '/oauth/login', user: ada }
 const enrolForm = { brand, ...form, action: '/oauth/enrol', user: ada, cancel_url: '/oauth/enrol', other }
 const set_up = setUpOf('JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', brand.name, ada.username)
 const emailCode: Pages['email-code'] = {
@@ -873,10 +874,7 @@ export const samples: Sample[] = [
     page: 'confirm',
     state: 'password',
     data: {
-      brand,
-      ...form,
-      action: '/oauth/login',
-      user: ada,
+      ...confirm,
       has_password: true,
       reset_url: '/reset',
       passkey: { action: '/oauth/passkey', recover_url: '/recover', options: '{}' },
@@ -888,10 +886,7 @@ export const samples: Sample[] = [
     page: 'confirm',
     state: 'passkey',
     data: {
-      brand,
-      ...form,
-      action: '/oauth/login',
-      user: ada,
+      ...confirm,
       has_password: false,
       passkey: { action: '/oauth/passkey', recover_url: '/recover', options: JSON.stringify(challenge) },
       cancel_url: '/account/profile',
@@ -902,10 +897,7 @@ export const samples: Sample[] = [
     state: 'provider',
     status: 403,
     data: {
-      brand,
-      ...form,
-      action: '/oauth/login',
-      user: ada,
+      ...confirm,
       has_password: false,
       providers,
       cancel_url: '/account',
