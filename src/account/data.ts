@@ -177,7 +177,7 @@ export const postDownload =
 export const postDelete =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const opened = await openFreshForm(context, call, { page: PAGE })
+    const opened = await openFreshForm(context, call, { page: PAGE, change: ['account-data.deletion'] })
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')

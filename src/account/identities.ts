@@ -69,7 +69,10 @@ export const identitiesOf = async (
 export const postLink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const opened = await openFreshForm(context, call, { page: '/account' })
+    const opened = await openFreshForm(context, call, {
+      page: '/account',
+      change: ['account.identities', 'account.identity_link'],
+    })
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')
@@ -91,7 +94,10 @@ export const postLink =
 export const postUnlink =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const opened = await openFreshForm(context, call, { page: '/account' })
+    const opened = await openFreshForm(context, call, {
+      page: '/account',
+      change: ['account.identities', 'account.identity_unlink'],
+    })
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')

@@ -91,7 +91,10 @@ export const getProfile =
 export const postProfile =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const opened = await openFreshForm(context, call, { page: PAGE })
+    const opened = await openFreshForm(context, call, {
+      page: PAGE,
+      change: ['account-profile.title', 'account-profile.submit'],
+    })
     if (opened instanceof Response) return opened
     const { viewer, form } = opened
     permit(viewer, 'profile:update')

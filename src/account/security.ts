@@ -19,7 +19,7 @@ import { seeOther } from '#src/http/answer.ts'
 import type { Call } from '#src/http/call.ts'
 import { isLine, iso } from '#src/lib/text.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
-import { type AccountSecurityPage, pageUserOf } from '#src/pages/data.ts'
+import { type AccountSecurityPage, type MessageKey, pageUserOf } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
 import { organizationIn } from '#src/pages/way-back.ts'
@@ -147,8 +147,8 @@ export const getAddFactor =
   }
 
 /** Opens a form of the security page. Each of these forms requires a recent authentication. */
-const change = async (context: Context, call: Call) => {
-  const opened = await openFreshForm(context, call, { page: PAGE })
+const openChange = async (context: Context, call: Call, change: readonly MessageKey[]) => {
+  const opened = await openFreshForm(context, call, { page: PAGE, change })
   if (opened instanceof Response) return opened
   const { viewer, form } = opened
   permit(viewer, 'profile:update')
@@ -159,7 +159,7 @@ const change = async (context: Context, call: Call) => {
 export const postRemoveFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const changed = await change(context, call)
+    const changed = await openChange(context, call, ['account-security.factors', 'account-security.remove'])
     if (changed instanceof Response) return changed
     const { viewer, form, user, by } = changed
     const chosenOf = async (q: Queries) => {
@@ -204,7 +204,7 @@ export const postForgetBrowser =
 export const postEmailCodeSwitch =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const changed = await change(context, call)
+    const changed = await openChange(context, call, ['account-security.email_code'])
     if (changed instanceof Response) return changed
     const { form, user, by } = changed
     const email_code = form.get('email_code') === 'on'
@@ -218,7 +218,7 @@ export const postEmailCodeSwitch =
 export const postRenameFactor =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const changed = await change(context, call)
+    const changed = await openChange(context, call, ['account-security.factors', 'account-security.rename'])
     if (changed instanceof Response) return changed
     const { form, user, by } = changed
     const name = (form.get('name') ?? '').trim()
@@ -242,7 +242,7 @@ export const postRenameFactor =
 export const postRecoveryCodes =
   (context: Context) =>
   async (call: Call): Promise<Response> => {
-    const changed = await change(context, call)
+    const changed = await openChange(context, call, ['account-security.codes', 'account-security.new_codes'])
     if (changed instanceof Response) return changed
     const { viewer, user, by } = changed
     await chargeBrowser(context, call, { organization_id: user.organization_id, kind: 'mail' })

@@ -22,6 +22,7 @@ import { DEFAULT_ORGANIZATION, type LoginId } from '#src/lib/ids.ts'
 import type { Permission } from '#src/lib/permission.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
 import { checkOrigin, issueCsrf, verifyCsrf } from '#src/pages/csrf.ts'
+import type { MessageKey } from '#src/pages/data.ts'
 import { PageError } from '#src/pages/error-page.ts'
 import { sameOrganization } from '#src/pages/way-back.ts'
 import { FRESH, isFresh } from '#src/protocol/oauth/next-step.ts'
@@ -184,15 +185,15 @@ export const openForm = async (
   return { viewer: await viewerOf(context, login_hash, login), form }
 }
 
-interface FreshForm {
-  /** Path of the page that contains the form. */
-  page: string
-  /**
-   * Path to return to after the confirmation. Required for a form that must not be stored because it contains
-   * secrets, and for a form that is answered with a file.
-   */
-  back?: string
-}
+/**
+ * `page` is the path of the page that contains the form. `change` is the texts that name the change to the
+ * user who confirms it. A form that must not be stored because it contains secrets, or that is answered with
+ * a file, has `back` instead: the path to return to after the confirmation.
+ */
+type FreshForm = { page: string } & (
+  | { change: readonly MessageKey[]; back?: never }
+  | { change?: never; back: string }
+)
 
 /**
  * Maximum length of a form that is stored until the user has confirmed who they are, in characters. A longer
@@ -210,20 +211,20 @@ const MAX_INTENT = 4_096
 export const openFreshForm = async (
   context: Context,
   call: Call,
-  { page, back }: FreshForm,
+  { page, back = page, change }: FreshForm,
 ): Promise<AccountForm | Response> => {
   const opened = await openForm(context, call)
   const { viewer, form } = opened
   const { login, login_hash } = viewer
   if (await provesChange(context, viewer)) return opened
   const { csrf_token: _, ...fields } = Object.fromEntries(form)
-  const continues = back === undefined && JSON.stringify(fields).length <= MAX_INTENT
-  const intent = continues ? { intent: { path: call.path, fields } } : {}
+  const continues = change && JSON.stringify(fields).length <= MAX_INTENT
+  const intent = continues ? { intent: { path: call.path, fields, change } } : {}
   return confirmUser(
     context,
     { call, login_hash },
     login,
-    { back: ownPath(call, back ?? page), cancel: ownPath(call, page), ...intent },
+    { back: ownPath(call, back), cancel: ownPath(call, page), ...intent },
     'post',
   )
 }

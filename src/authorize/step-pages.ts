@@ -135,6 +135,7 @@ const confirmPage = async (
       csrf_token: stepToken(context, flow, 'login'),
       user: pageUserOf(login),
       has_password,
+      ...(flow.request.confirm?.intent && { change: flow.request.confirm.intent.change }),
       providers: buttons.filter(({ alias }) => linked.has(alias)),
       ...(context.mail && has_password && { reset_url: `/oauth/reset-password?request=${handle}` }),
       ...(passkeys.length > 0 &&

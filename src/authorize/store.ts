@@ -1,6 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
 import { MINUTE } from '#src/lib/duration.ts'
 import type { SecretHash } from '#src/lib/secrets.ts'
+import type { MessageKey } from '#src/pages/data.ts'
 import type { AuthorizeRequest } from '#src/protocol/oauth/authorize-request.ts'
 import { prepared, type Queries, type Transaction } from '#src/storage/store.ts'
 import type { Tables } from '#src/storage/tables.ts'
@@ -9,8 +10,12 @@ import type { Tables } from '#src/storage/tables.ts'
 interface Confirmation {
   /** Path of this site to which the user may go back without confirming. */
   readonly cancel: string
-  /** The posted form that is handled after the confirmation. */
-  readonly intent?: { readonly path: string; readonly fields: Readonly<Record<string, string>> }
+  /** The posted form that is handled after the confirmation. `change` names what it does. */
+  readonly intent?: {
+    readonly path: string
+    readonly fields: Readonly<Record<string, string>>
+    readonly change: readonly MessageKey[]
+  }
 }
 
 /** A stored authorization request. The `id_token_hint` was verified before, and only its user is stored. */

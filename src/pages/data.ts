@@ -96,6 +96,8 @@ export interface LoginPage extends Common {
 export interface ConfirmPage extends Omit<LoginPage, 'username' | 'organization' | 'client_name'>, StepExit {
   user: PageUser
   has_password: boolean
+  /** Texts that name the change that is made after the confirmation. */
+  change?: readonly MessageKey[]
 }
 
 /** Posts `username`. Also posts `organization` when the page asks for the organization. */

@@ -39,6 +39,7 @@ test('PAG-60 pages are viewed without a new proof; what changes a secret asks fi
     expect(page.html).toContain('You’re still signed in.')
     expect(page.html).toContain(`${user.username}@example.com`)
     expect(page.html).toContain(`<a class="button quiet" href="${cancel}">Cancel</a>`)
+    expect(page.html).not.toContain('Then:')
     expect((await signIn(browser, page, user.username)).url).toStartWith(
       path.replace('/account/security/add', '/oauth/enrol'),
     )
@@ -56,8 +57,10 @@ test('PAG-61 a posted form continues once, in its browser alone, and is stored w
     intent: {
       path: '/account/profile',
       fields: { first_name: 'Ada', last_name: 'Example' },
+      change: ['account-profile.title', 'account-profile.submit'],
     },
   })
+  expect(asked.html).toContain('<p>Then: Profile\u00a0· Save</p>')
   const handle = asked.forms[0]?.fields.request
   const way = `/account/continue?request=${handle}`
   expect((await browser.follow(await browser.get(way))).heading).toBe(CONFIRM)
@@ -117,6 +120,7 @@ test('PAG-61 after the confirmation a deletion continues, and a download returns
   await app.events()
   const again = await send(browser, back, { username: user.username }, '/account/data/delete')
   expect(again.heading).toBe(CONFIRM)
+  expect(again.html).toContain('<p>Then: Delete account</p>')
   expect((await signIn(browser, again, user.username)).url).toBe('/account/deleted?organization=acme')
   expect(await types()).toEqual(['user.deleted'])
 })

@@ -879,6 +879,7 @@ export const samples: Sample[] = [
       reset_url: '/reset',
       passkey: { action: '/oauth/passkey', recover_url: '/recover', options: '{}' },
       providers: providers.slice(0, 1),
+      change: ['account-security.factors', 'account-security.remove'],
       cancel_url: '/account/profile',
     },
   },
