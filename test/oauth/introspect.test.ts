@@ -151,6 +151,12 @@ describe('who may introspect', () => {
     expect(wrong.body).toMatchObject({ error: 'invalid_client', status: 401 })
     const named = await post(app, '/oauth/introspect', { ...form, client_id: 'asker' })
     expect(named.body).toMatchObject({ error: 'invalid_client', status: 401 })
+    const open = { type: 'public', token_endpoint_auth_method: 'none', capabilities: capable.capabilities }
+    await addClient(app, 'open', open)
+    const inHeader = await post(app, '/oauth/introspect', form, { headers: basic('open', 'x') })
+    const inForm = await post(app, '/oauth/introspect', { ...form, client_id: 'open', client_secret: 'x' })
+    for (const { body } of [inHeader, inForm])
+      expect(body).toMatchObject({ error: 'invalid_client', status: 401 })
   })
 
   test('a missing token is invalid_request; refusals record nothing', async () => {

@@ -116,6 +116,14 @@ describe('O-64 nothing is revoked, and the answer is the same', () => {
     await untouched(tokens)
   })
 
+  test('O-64 with a secret of a public client, which has none', async () => {
+    const tokens = await fresh(spa)
+    const form = { token: tokens.refresh_token }
+    expect(await revoke({ ...form, client_id: 'spa', client_secret: 'x' })).toMatchObject(OK)
+    expect(await revoke(form, basic('spa', 'x'))).toMatchObject(OK)
+    await untouched(tokens, spa)
+  })
+
   test('O-64 an access token, an ID token, garbage, nothing, a repeated parameter, a megabyte, JSON', async () => {
     const tokens = await fresh()
     expect(await revoke({ token: tokens.access_token })).toMatchObject(OK)
