@@ -64,10 +64,18 @@ describe('M-10 after an organization is deleted', () => {
     const { location: again } = await browser.get(authorizeUrl('shop'))
     const pending = new URL(again ?? '').searchParams.get('code') ?? ''
     expect([await userinfo(tokens.access_token), pending === '']).toEqual([200, false])
+    const job = await addClient(app, 'job', {
+      organization_id: old.id,
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+    })
+    const own = await app.tokenOf('job', job.client_secret)
+    // The token of a client belongs to no user, so the answer to a valid one is 403.
+    expect(await userinfo(own)).toBe(403)
 
     await app.admin('DELETE', '/organizations/acme')
     const next = await build()
-    expect(await userinfo(tokens.access_token)).toBe(401)
+    for (const access_token of [tokens.access_token, own]) expect(await userinfo(access_token)).toBe(401)
     const refresh = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token, client_id: 'shop' }
     for (const { client_secret } of [old.client, next.client])
       expect((await token({ ...refresh, client_secret })).status).toBeGreaterThanOrEqual(400)
