@@ -329,7 +329,11 @@ describe('DCR-09 control', () => {
 
   test('DCR-09 DCR-13 a client in use is kept, and forgotten 90 days after its last session', async () => {
     const client = await register()
-    await grant(client)
+    const { browser } = await logIn(client)
+    app.clock.advance(DAY)
+    // The user has consented, so this code is the only sign of the use.
+    const { code = '' } = answerOf(await signIn(browser, await browser.get(request(client)), 'alice'))
+    await redeem(app, client, code, { redirect_uri: WEB })
     const has = () =>
       app.context.store.read(async q =>
         (await q.select().from(q.tables.dynamic_clients)).some(

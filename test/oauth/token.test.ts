@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { addClient, addOrganization, addUser, CHALLENGE, REDIRECT } from '#test/support/people.ts'
 import {
   addCode,
@@ -137,6 +137,12 @@ describe('the code grant', () => {
       client_info: { ip_address: '198.51.100.7', user_agent: 'Her browser' },
     })
     const { body } = await redeem(app, client, code, {}, { ip: '203.0.113.1' })
+    const { data } = (await app.admin('GET', '/events?limit=3')).body
+    expect(data.map(({ type, ip_address }: Json) => [type, ip_address])).toEqual([
+      ['token.issued', '203.0.113.1'],
+      ['session.created', '198.51.100.7'],
+      ['user.login', '198.51.100.7'],
+    ])
     expect(await sessionOf(body.access_token)).toMatchObject({
       login_id,
       ip_address: '198.51.100.7',
