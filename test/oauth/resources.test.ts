@@ -181,6 +181,17 @@ describe('RES-01 a token is for the one resource that it names', () => {
     const form = { grant_type: 'client_credentials', ...secretOf(service) }
     const { body } = await post(app, '/oauth/token', { ...form, resource: ORDERS })
     expect(claimsOf(body.access_token)).toMatchObject({ aud: ORDERS, scope: 'orders.read orders.purge' })
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata])).toEqual([
+      [
+        'token.issued',
+        {
+          client_id: 'service',
+          grant_type: 'client_credentials',
+          scope: 'orders.read orders.purge',
+          resource: ORDERS,
+        },
+      ],
+    ])
     for (const more of [{ scope: 'reports:read' }, { scope: 'files.read' }])
       expect(await post(app, '/oauth/token', { ...form, resource: ORDERS, ...more })).toMatchObject(
         invalid('invalid_scope'),
