@@ -87,9 +87,9 @@ export const checkAssertion = async (
   if (typeof verified === 'string') return { client, fault: verified }
   const { jti, exp } = verified
   const assertion_hash = hashSecret(`${client_id} ${jti}`)
-  // The column `expires_at` stores integers, but `exp` may have a fraction, so it is rounded up. A second is
-  // added, because jose rounds the current time down and accepts the assertion for up to a second longer.
-  const expires_at = (Math.ceil(exp) + TOLERANCE + 1) * SECOND
+  // `exp` may have a fraction. jose rounds the current time down to seconds, so it accepts the assertion
+  // until `exp`, rounded up.
+  const expires_at = (Math.ceil(exp) + TOLERANCE) * SECOND
   const isFirst = await context.store.write(tx => useAssertion(tx, { assertion_hash, expires_at }))
   return { client, fault: isFirst ? undefined : 'used_assertion' }
 }

@@ -3,6 +3,7 @@
  * of these clients.
  */
 import { afterAll } from 'bun:test'
+import type { Config } from '#src/config.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { answerOf, openBrowser } from '#test/support/browser.ts'
@@ -30,7 +31,7 @@ export const request = (client: Json, more: Record<string, string | undefined> =
   authorizeUrl(client.client_id, { redirect_uri: WEB, scope: 'openid tools.read', resource: TOOLS, ...more })
 
 /** Starts both servers, with a person, a registered client and an API. */
-export const documentWorld = async () => {
+export const documentWorld = async (config: Partial<Config> = {}) => {
   /** The answers by URL. The publisher answers 404 for other URLs. */
   const published = new Map<string, Answer>()
   /** The requested URLs, in order. */
@@ -64,19 +65,16 @@ export const documentWorld = async () => {
       },
     },
   )
-  const app = await startApp(
-    {},
-    {
-      fetch: (address, init) => {
-        const { host, hostname, pathname, search } = new URL(address)
-        if (hostname === 'slow.example') giveUp = new AbortController()
-        const more = hostname === 'slow.example' ? { signal: giveUp.signal } : {}
-        return hostname.endsWith('.example') || published.has(String(address))
-          ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, { ...init, ...more })
-          : real(address, init)
-      },
+  const app = await startApp(config, {
+    fetch: (address, init) => {
+      const { host, hostname, pathname, search } = new URL(address)
+      if (hostname === 'slow.example') giveUp = new AbortController()
+      const more = hostname === 'slow.example' ? { signal: giveUp.signal } : {}
+      return hostname.endsWith('.example') || published.has(String(address))
+        ? call(`http://127.0.0.1:${publisher.port}/${host}${pathname}${search}`, { ...init, ...more })
+        : real(address, init)
     },
-  )
+  })
 
   const configure = (settings: Json, organization = 'default') =>
     app.admin('PUT', `/organizations/${organization}`, { settings })

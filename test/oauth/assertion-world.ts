@@ -1,5 +1,6 @@
 /** Creates clients that sign assertions with the keys of their metadata documents. */
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose'
+import type { Config } from '#src/config.ts'
 import { SECOND } from '#src/lib/duration.ts'
 import { documentWorld, WEB } from '#test/authorize/document-world.ts'
 import { BASE, type Json } from '#test/support/app.ts'
@@ -21,8 +22,8 @@ export const [es, other, rs, ps, ed] = await Promise.all([
 ])
 
 /** Starts the servers of metadata documents. */
-export const assertionWorld = async () => {
-  const world = await documentWorld()
+export const assertionWorld = async (config: Partial<Config> = {}) => {
+  const world = await documentWorld(config)
   const { app, logIn, publish } = world
   const seconds = () => app.clock.now() / SECOND
 
