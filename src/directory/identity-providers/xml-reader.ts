@@ -15,11 +15,13 @@ import type { JobAnswer, JobMessage } from '#src/protocol/saml/jobs.ts'
  */
 const CHECK_INTERVAL = 50
 /**
- * Numbers of checks after which the worker is killed: `MAX_WORK_CHECKS` (one second) while the worker reads a
- * message, `MAX_START_CHECKS` (ten seconds) while it starts.
+ * Milliseconds after which the worker is killed: `MAX_WORK` of CPU time or `MAX_WAIT` of any time for a
+ * message, `MAX_START` for its start. On a busy machine the worker waits for the CPU, and the wait alone does
+ * not make a message too costly.
  */
-const MAX_WORK_CHECKS = 20
-const MAX_START_CHECKS = 200
+const MAX_WORK = SECOND
+const MAX_WAIT = 5 * SECOND
+const MAX_START = 10 * SECOND
 /** Maximum resident memory of the worker in bytes: five times its size after a million messages. */
 const MAX_MEMORY = 512 * 1024 * 1024
 /**
@@ -40,15 +42,21 @@ interface Job extends JobMessage {
 // runs the worker.
 const entry = ['ts', 'js'].map(type => join(import.meta.dir, `xml-worker.${type}`)).find(existsSync)
 
+/** Matches the fields `utime` and `stime` of `/proc/PID/stat`, in hundredths of a second. */
+const CPU_TIME = /.*\) \S(?: -?\d+){10} (\d+) (\d+) /
+
 /**
- * Returns the resident memory of a process in bytes. Returns undefined when it cannot be read. On systems
- * other than Linux, only the limits of protocol/saml/scan.ts bound the memory.
+ * Returns the resident memory of a process in bytes, and its CPU time in milliseconds. Returns undefined when
+ * they cannot be read. On systems other than Linux, only the limits of protocol/saml/scan.ts bound the
+ * memory, and all time counts as work.
  */
-const memoryOf = (pid: number): number | undefined => {
+const usageOf = (pid: number): { memory: number; cpu: number } | undefined => {
   if (process.platform !== 'linux') return undefined
+  const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8')
   try {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-    return Number(kilobytes ?? 0) * 1024
+    const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB/m.exec(read('status')) ?? []
+    const [, user = 0, system = 0] = CPU_TIME.exec(read('stat')) ?? []
+    return { memory: Number(kilobytes) * 1024, cpu: (Number(user) + Number(system)) * 10 }
   } catch {
     return undefined
   }
@@ -101,18 +109,35 @@ const openQueue = () => {
 
 type Worker = Subprocess<'ignore', 'ignore', 'ignore'>
 
+/** Costs of a job so far: milliseconds of any time and of CPU time, and the memory of the worker in bytes. */
+interface Costs {
+  waited: number
+  worked: number
+  memory: number
+}
+
 /**
- * Calls `check` periodically while the worker has a job, with the number of checks so far. The timer keeps
- * this process alive.
+ * Calls `check` periodically while the worker has a job, with the costs of the job. The timer keeps this
+ * process alive.
  */
-const openWatch = (check: (checks: number) => void) => {
+const openWatch = (check: (costs: Costs) => void) => {
   let checks = 0
+  /** CPU time of the worker at the first check of its job. */
+  let before = 0
   let timer: Timer | undefined
+  const look = (worker: Worker | undefined): void => {
+    checks++
+    const waited = checks * CHECK_INTERVAL
+    const usage = worker && usageOf(worker.pid)
+    if (checks === 1) before = usage?.cpu ?? 0
+    const worked = usage ? Math.min(usage.cpu - before, waited) : waited
+    check({ waited, worked, memory: usage?.memory ?? 0 })
+  }
   return {
     watch: (worker: Worker | undefined): void => {
       checks = 0
       worker?.ref()
-      timer ??= setInterval(() => check(++checks), CHECK_INTERVAL)
+      timer ??= setInterval(look, CHECK_INTERVAL, worker)
     },
     rest: (worker: Worker | undefined): void => {
       clearInterval(timer)
@@ -155,9 +180,10 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     watch(worker)
   }
 
-  const { watch, rest } = openWatch(checks => {
-    if (checks >= (isReady ? MAX_WORK_CHECKS : MAX_START_CHECKS)) lost('a second of work')
-    else if (worker && (memoryOf(worker.pid) ?? 0) > MAX_MEMORY) lost('memory')
+  const { watch, rest } = openWatch(({ waited, worked, memory }) => {
+    const isOver = isReady ? worked >= MAX_WORK || waited >= MAX_WAIT : waited >= MAX_START
+    if (isOver) lost('a second of work')
+    else if (memory > MAX_MEMORY) lost('memory')
   })
 
   const heard = (message: JobAnswer | 'ready'): void => {

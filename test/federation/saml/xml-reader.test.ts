@@ -51,6 +51,13 @@ for (const [what, word] of [
     ])
   }, 20_000)
 
+test('H-04 messages are read although the worker waits for the CPU of a busy machine for more than a second', async () => {
+  await app.events()
+  expect(await end('<a>busy-machine</a>')).toBe('bad_shape')
+  expect((await post(app, 'open', { SAMLResponse: unasked('busy-machine') })).status).toBe(303)
+  expect(await app.events()).toEqual([])
+})
+
 test('H-04 a login that exceeds the time limit is refused while others are served, and the next one succeeds', async () => {
   await app.events()
   let served = 0
