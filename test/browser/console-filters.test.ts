@@ -227,12 +227,12 @@ testInChromium(
     await at.page.locator('li.event', { hasText: 'User created' }).first().waitFor()
     await at.walk('events?type=client.created')
     await at.page.locator('li.event', { hasText: 'Application registered' }).first().waitFor()
-    await at.page.goBack()
+    await at.back()
     await at.page.locator('li.event', { hasText: 'User created' }).first().waitFor()
     expect(await at.page.locator('.filters select').first().inputValue()).toBe('user.created')
     expect(at.page.url()).toBe(`${at.served.url}/console/events?type=user.created`)
     expect(await at.page.evaluate(() => document.activeElement?.tagName)).toBe('H1')
-    await at.page.goForward()
+    await at.forward()
     await at.page.locator('li.event', { hasText: 'Application registered' }).first().waitFor()
   },
   60_000,

@@ -273,9 +273,9 @@ testInChromium(
       await press(page.getByRole('navigation').getByRole('link', { name }))
       await isFocused('h1', name)
     }
-    await page.goBack()
+    await shown.back()
     await isFocused('h1', 'Roles')
-    await page.goForward()
+    await shown.forward()
     await isFocused('h1', 'Audit log')
     await goTo('grace', /grace@example.com/)
     await isFocused('h1', 'Grace Example')

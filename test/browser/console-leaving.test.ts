@@ -8,12 +8,7 @@ import { enterConsole, inConsole } from '#test/support/console.ts'
 import { holdCalls } from '#test/support/held-calls.ts'
 
 const at = inConsole()
-const { button, heading } = at
-/**
- * Goes back in the page itself. Playwright's `goBack` asks the browser for the current entry, and the browser
- * may not know yet that the page has added one.
- */
-const back = (): Promise<void> => at.page.evaluate(() => history.back())
+const { back, button, heading } = at
 
 /** Opens a user and changes the first name without saving. */
 const change = async () => {
@@ -81,7 +76,7 @@ testInChromium(
     await heading('Kept Example')
     await page.getByRole('link', { name: 'Roles', exact: true }).click()
     await heading('Roles')
-    await page.goBack()
+    await back()
     await heading('Kept Example')
     await page.reload()
     await heading('Kept Example')
@@ -199,7 +194,7 @@ testInChromium(
       await page.keyboard.press('Escape')
       await closedBy('none')
       for (let times = 0; times < 2; times++) await page.keyboard.press('Escape')
-      await page.goBack()
+      await back()
       const asked = page.getByRole('dialog', { name: 'Leave without saving?' })
       await asked.getByRole('button', { name: 'Cancel' }).click()
       expect(page.url()).toBe(`${served.url}/console/${path}`)

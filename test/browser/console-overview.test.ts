@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { axeFindings } from '#test/support/axe.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, type Opened, openPage, testInChromium } from '#test/support/chromium.ts'
-import { enterConsole, serveConsole } from '#test/support/console.ts'
+import { enterConsole, followCalls, serveConsole } from '#test/support/console.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 
 let served: Awaited<ReturnType<typeof serveConsole>>
@@ -76,11 +76,10 @@ testInChromium(
     await enterConsole(page, served.url)
     await page.getByRole('link', { name: 'Connect an application' }).waitFor()
     await addClient(served.app, 'shop')
-    const read = page.waitForResponse(answer => answer.url().includes('/admin/clients'))
+    const answered = followCalls(page)
     await page.reload()
-    await read
-    await page.getByText('Newest events').waitFor()
     await overview()
+    await answered()
     expect(await page.getByRole('link', { name: 'Connect an application' }).count()).toBe(0)
   },
   60_000,
@@ -94,10 +93,11 @@ testInChromium(
     await enterConsole(page, served.url)
     const step = page.getByRole('link', { name: 'Add a second person' })
     await step.waitFor()
+    const answered = followCalls(page)
     const isShown = async () => {
       await page.reload()
       await overview()
-      await page.waitForLoadState('networkidle')
+      await answered()
       return (await step.count()) > 0
     }
     const group = await create(app, '/groups', { name: 'Chiefs', roles: ['admin'] })

@@ -36,7 +36,7 @@ testInChromium(
     await enterWith(permissions.filter(name => name.endsWith(':read')))
     for (const path of paths.filter(path => !path.endsWith('new'))) {
       await at.walk(path.slice(1))
-      await page.waitForLoadState('networkidle')
+      await at.answered()
       const changes = page
         .locator('main :is(.danger, .primary, .pick, .form :is(input, textarea, select):enabled)')
         .or(page.locator('main fieldset :is(button, [type=file]):visible'))
@@ -107,7 +107,7 @@ testInChromium(
     await enterWith(['users:read', 'users:update'])
     await at.walk(`users/${id}`)
     await at.heading('Grace Example')
-    await page.waitForLoadState('networkidle')
+    await at.answered()
     expect(await page.locator('main [role=alert]').count()).toBe(0)
     expect(await axeFindings(page)).toEqual([])
     const offered = await buttons()
@@ -169,7 +169,7 @@ testInChromium(
     await page.goto(`${served.url}/console/invitations`)
     await button('Invite a person').click()
     await optionsOf('Roles').first().waitFor({ state: 'attached' })
-    await page.waitForLoadState('networkidle')
+    await at.answered()
     expect(await optionsOf('Groups').count()).toBe(0)
   },
   60_000,

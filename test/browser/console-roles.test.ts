@@ -171,7 +171,7 @@ testInChromium(
     ] as const) {
       await main().getByRole('link', { name }).click()
       await at.heading(title)
-      await at.page.goBack()
+      await at.back()
     }
     const [grace] = (await stored('/users?search=grace')).data
     await at.walk(`users/${grace.id}`)

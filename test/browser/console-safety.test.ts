@@ -59,7 +59,7 @@ testInChromium(
     await name.fill('Kept')
     // Waits until the lists are loaded. The server would refuse a list that is requested after the end of the
     // session, and the refusal would open the dialog before Enter reaches the form.
-    await page.waitForLoadState('networkidle')
+    await at.answered()
     await served.app.admin('DELETE', `/users/${ada}/sessions`)
     await name.press('Enter')
     const dialog = page.getByRole('dialog', { name: 'Your sign-in has ended' })
@@ -99,7 +99,7 @@ testInChromium(
       await page.goto(`${served.url}/console/users/${grace}`)
       await heading('Grace Example')
       await page.getByLabel('First name').fill('Changed')
-      await page.waitForLoadState('networkidle')
+      await at.answered()
       // Asleep, the device runs no timer of the page, but its clock goes on.
       await page.evaluate(pause => {
         const awake = Date.now
@@ -130,7 +130,7 @@ testInChromium(
     const calls = await holdCalls(page, 'PUT')
     await button('Disable 3 users').click()
     await calls.held
-    await page.goBack()
+    await at.back()
     await heading('Overview')
     calls.release()
     await page.getByText('Disable: 1 done').waitFor()

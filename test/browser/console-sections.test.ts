@@ -53,7 +53,7 @@ testInChromium(
     expect(await page.getByRole('tabpanel').count()).toBe(1)
     await tab('Terms to accept').click()
     await tab('Sign-ins').click()
-    await page.goBack()
+    await at.back()
     await isOpen('Terms to accept')
     await at.walk('organizations/default#nowhere')
     await isOpen('Names')

@@ -202,7 +202,7 @@ else document.querySelector('button').onclick = startLogin`,
     await page.fill('[name=password]', PASSWORD)
     await page.press('[name=password]', 'Enter')
     await page.click('[name=decision][value=approve]')
-    await page.waitForFunction("document.title === 'Hello alice'")
+    await page.waitForFunction(() => document.title === 'Hello alice')
     await close()
     expect((await server.admin('GET', '/clients/spa')).body).toMatchObject({
       type: 'public',

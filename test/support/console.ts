@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, expect } from 'bun:test'
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import { startApp } from './app.ts'
 import { closeChromium, type Opened, openPage } from './chromium.ts'
 import { addClient, addUser, PASSWORD } from './people.ts'
@@ -54,6 +54,44 @@ export const saveChanges = async (page: Page): Promise<void> => {
 }
 
 /**
+ * Returns a function that waits until each call of the page is answered, and its answer is shown. Playwright
+ * reports an idle network once for each document, also while a busy machine delays the next call of the page.
+ */
+export const followCalls = (page: Page): (() => Promise<void>) => {
+  const open = new Set<Request>()
+  let begun = 0
+  page.on('request', request => {
+    // The browser does not report the end of the calls of the last document.
+    if (request.isNavigationRequest() && request.frame() === page.mainFrame()) open.clear()
+    open.add(request)
+    begun++
+  })
+  for (const end of ['requestfinished', 'requestfailed'] as const)
+    page.on(end as 'requestfinished', request => void open.delete(request))
+  return async () => {
+    for (let seen = -1; open.size > 0 || seen !== begun; ) {
+      seen = begun
+      // Preact shows an answer in one frame. After the next frame it runs effects, which can begin calls.
+      await page.evaluate(async () => {
+        for (let frames = 0; frames < 3; frames++)
+          await new Promise(done => requestAnimationFrame(() => setTimeout(done)))
+      })
+    }
+  }
+}
+
+/** Goes one entry of the history back or forward. Resolves when the page has noticed. */
+const travel = (page: Page, delta: 1 | -1): Promise<void> =>
+  page.evaluate(
+    delta =>
+      new Promise(done => {
+        addEventListener('popstate', () => done(), { once: true })
+        history.go(delta)
+      }),
+    delta,
+  )
+
+/**
  * Serves the console, and opens a page for each test of a file. A test fails if the page violates its policy
  * or if its script has an error.
  */
@@ -63,10 +101,12 @@ export const inConsole = (
 ) => {
   let served: Awaited<ReturnType<typeof serveConsole>>
   let opened: Opened
+  let answered: () => Promise<void>
   let faults: string[]
   beforeEach(async () => {
     served = await serveConsole(parts)
     opened = await openPage({ viewport: { width: 1280, height: 900 }, ...look })
+    answered = followCalls(opened.page)
     faults = []
     opened.page.on('pageerror', error => faults.push(error.message))
     opened.page.on('console', message => {
@@ -107,6 +147,14 @@ export const inConsole = (
       if (await leaving.isVisible()) await leaving.click()
       await page.waitForFunction(() => !document.querySelector('main .loading'))
     },
+    /**
+     * Goes back in the page itself. Playwright's `goBack` asks the browser for the current entry, and the
+     * browser may not know yet that the page has added one.
+     */
+    back: () => travel(opened.page, -1),
+    forward: () => travel(opened.page, 1),
+    /** Waits until all calls of the page are answered and shown. */
+    answered: () => answered(),
     /** An object, as the admin API returns it. */
     stored: async (path: string) => (await served.app.admin('GET', path)).body,
     save: () => saveChanges(opened.page),
