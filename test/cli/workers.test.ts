@@ -15,14 +15,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { startWorker } from '#src/cli/worker-process.ts'
+import { SECOND } from '#src/lib/duration.ts'
 import { openLogger } from '#src/lib/log.ts'
 import { EXECUTABLE, gatehouse, type Running, serveExecutable, stop } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 
-const workersOf = async ({ pid }: Running): Promise<number[]> =>
-  (await Bun.$`pgrep -f "worker" -P ${pid}`.nothrow().text()).split('\n').filter(Boolean).map(Number)
+const workersOf = async ({ pid }: Running, command = 'worker'): Promise<number[]> =>
+  (await Bun.$`pgrep -f ${command} -P ${pid}`.nothrow().text()).split('\n').filter(Boolean).map(Number)
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -73,19 +74,25 @@ testOnPostgres(
     const isOff = existsSync(moves) && readFileSync(moves, 'utf8').trim() !== '1'
     const [beforeReady = ''] = server.output().split('"event":"ready"')
     expect(beforeReady.includes('set sysctl net.ipv4.tcp_migrate_req to 1')).toBe(isOff)
-    const metrics = await (await fetch(`${server.url}/metrics`)).text()
-    for (const worker of [1, 2]) expect(metrics).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
-    expect(metrics.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
     const scrape = async () => (await fetch(`${server.url}/metrics`, { keepalive: false })).text()
-    for (const text of await Promise.all(Array.from({ length: 16 }, scrape)))
+    const scrapes = async (count: number): Promise<string[]> => {
+      const began = performance.now()
+      const texts = await Promise.all(Array.from({ length: count }, scrape))
+      // A worker whose metrics do not come within a second is left out: the machine was busy.
+      return performance.now() - began < SECOND ? texts : scrapes(count)
+    }
+    const [metrics] = await scrapes(1)
+    expect(metrics?.match(/^# TYPE gatehouse_commits_total/gm)).toHaveLength(1)
+    for (const text of [metrics, ...(await scrapes(16))])
       for (const worker of [1, 2]) expect(text).toContain(`gatehouse_uptime_seconds{worker="${worker}"} `)
 
-    process.kill(workers[0] ?? 0, 'SIGKILL')
+    const [first = 0] = await workersOf(server, 'worker --first')
+    process.kill(first, 'SIGKILL')
     await until(async () => {
       const now = await workersOf(server)
-      return now.length === 2 && !now.includes(workers[0] ?? 0)
+      return now.length === 2 && !now.includes(first)
     })
-    expect(linesOf(server, 'worker').join()).toContain('"worker":1,"code":137')
+    await until(() => linesOf(server, 'worker').join().includes('"worker":1,"code":137'))
 
     const last = await workersOf(server)
     expect(await stop(server)).toBe(0)

@@ -298,7 +298,7 @@ test('the reason of a failed export is one word: timeout or unreachable', async 
   const hanging = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Promise<Response>(() => {}) })
   expect(await reasonAt(`http://127.0.0.1:${hanging.port}`, 20)).toBe('TimeoutError')
   await hanging.stop(true)
-  expect(await reasonAt(`http://127.0.0.1:${hanging.port}`)).toBe('ECONNREFUSED')
+  expect(await reasonAt(`http://127.0.0.1:${freePort()}`)).toBe('ECONNREFUSED')
 })
 
 test('a collector that refuses spans is logged once, until it accepts 60 batches in a row', async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { EVENT_LOOP_HOLD } from '#src/operations/event-loop.ts'
+import { openMetrics } from '#src/lib/metrics.ts'
+import { EVENT_LOOP_HOLD, watchEventLoop } from '#src/operations/event-loop.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
 import { serveExecutable } from '#test/support/executable.ts'
 import { addClient, addUser, authorizeUrl, logInTo } from '#test/support/people.ts'
@@ -22,17 +23,18 @@ interface Slice {
   rss: number
   descriptors: number
   p99: number
-  /** Longest hold of the event loop in the last minute of the slice, in seconds. */
+  /**
+   * Longest hold of the event loop in the last minute of the slice, in seconds, beyond the longest hold in
+   * this process. A pause of the machine holds both.
+   */
   hold: number
 }
 
 const residentOf = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
 
-const holdOf = async (url: string): Promise<number> => {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  return Number(new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(text)?.[1])
-}
+const holdIn = (metrics: string): number =>
+  Number(new RegExp(`^${EVENT_LOOP_HOLD} (\\S+)$`, 'm').exec(metrics)?.[1])
 
 test(
   'R-08 under steady load, memory, descriptors and the log do not grow',
@@ -49,6 +51,8 @@ test(
     }
     let times: number[] = []
     let rounds = 0
+    const own = openMetrics()
+    const stopWatch = watchEventLoop(own)
     const began = performance.now()
     const ends = began + SECONDS * 1_000
     const round = async (browser: Browser): Promise<void> => {
@@ -91,12 +95,13 @@ test(
           rss: residentOf(server.pid),
           descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
           p99: percentile(times, 0.99),
-          hold: await holdOf(server.url),
+          hold: holdIn(await (await fetch(`${server.url}/metrics`)).text()) - holdIn(own.render()),
         })
         times = []
       }
     }
     await Promise.all([look(), ...browsers.map(keepOn)])
+    stopWatch()
     const [middle, last] = [slices[SLICES / 2 - 1] as Slice, slices.at(-1) as Slice]
     const descriptors = slices.map(slice => slice.descriptors)
     // After a pause of the machine, all clients can send requests at once. Each client then has its own
@@ -104,7 +109,7 @@ test(
     expect(
       Math.max(...descriptors.slice(SLICES / 2)) - Math.max(...descriptors.slice(0, SLICES / 2)),
     ).toBeLessThan(PEOPLE + 8)
-    const hold = Math.max(...slices.map(slice => slice.hold))
+    const hold = Math.max(0, ...slices.map(slice => slice.hold))
     expect(hold).toBeLessThan(1)
     expect(log).toBeLessThan(64 * 2 ** 20)
     if (LONG) expect(last.rss / middle.rss).toBeLessThan(1.1)
@@ -112,7 +117,7 @@ test(
     figure(
       'R-08',
       `${SECONDS} s, ${Math.round(rounds / SECONDS)} rounds a second: resident MiB ${mib} (second half ${((last.rss / middle.rss - 1) * 100).toFixed(1)} %), ` +
-        `descriptors ${Math.min(...descriptors)}–${Math.max(...descriptors)}, log at most ${Math.round(log / 2 ** 20)} MiB, event loop held for at most ${Math.round(hold * 1_000)} ms, p99 of a round ${slices[1]?.p99.toFixed(0)} ms early, ${last.p99.toFixed(0)} ms late`,
+        `descriptors ${Math.min(...descriptors)}–${Math.max(...descriptors)}, log at most ${Math.round(log / 2 ** 20)} MiB, event loop held for at most ${Math.round(hold * 1_000)} ms longer than here, p99 of a round ${slices[1]?.p99.toFixed(0)} ms early, ${last.p99.toFixed(0)} ms late`,
     )
   },
   (SECONDS + 60) * 1_000,
