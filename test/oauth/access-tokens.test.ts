@@ -14,7 +14,7 @@ import { signWith } from '#src/tokens/signature.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addUser } from '#test/support/people.ts'
-import { basic, bearer, claimsOf, get, grantTokens, headerOf, post } from '#test/support/tokens.ts'
+import { basic, bearer, claimsOf, get, grantTokens, headerOf, post, secretOf } from '#test/support/tokens.ts'
 
 const logged: Json[] = []
 const log = openLogger('warn', line => void logged.push(JSON.parse(line)))
@@ -212,6 +212,31 @@ describe('O-55 the form of an access token', () => {
     expect(claimsOf(made.id_token).at_hash).toMatch(/^[\w-]{32}$/)
     expect((await get(app, '/oauth/userinfo', { headers: bearer(made.access_token) })).status).toBe(200)
     expect((await get(app, '/oauth/userinfo', { headers: bearer(made.id_token) })).status).toBe(401)
+  })
+
+  test('O-55 of the tokens with a permission only those of type at+jwt have auth_time, as ID tokens have it', async () => {
+    const scope = 'openid admin'
+    const plain = await addClient(app, 'plain', { access_token_typ: 'JWT', scopes: ['openid', 'admin'] })
+    const [typed, untyped] = [
+      await grantTokens(app, client, alice, { scope }),
+      await grantTokens(app, plain, alice, { scope }),
+    ]
+    expect(claimsOf(typed.access_token).auth_time).toBe(now())
+    expect(claimsOf(untyped.access_token)).not.toHaveProperty('auth_time')
+  })
+
+  test('O-55 the algorithm of an API takes precedence over that of the client', async () => {
+    const signed = await addClient(app, 'signed', {
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+      access_token_signed_response_alg: 'RS512',
+    })
+    const api = { identifier: 'https://signed.example', name: 'Signed', access_token_alg: 'ES384' }
+    await create(app, '/apis', { ...api, clients: [{ client_id: 'signed', scopes: [] }] })
+    const form = { grant_type: 'client_credentials', ...secretOf(signed) }
+    const algOf = async (more: Json) =>
+      headerOf((await post(app, '/oauth/token', { ...form, ...more })).body.access_token).alg
+    expect([await algOf({}), await algOf({ resource: api.identifier })]).toEqual(['RS512', 'ES384'])
   })
 })
 
