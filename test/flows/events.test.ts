@@ -15,7 +15,7 @@ import {
   PASSWORD,
   signIn,
 } from '#test/support/people.ts'
-import { addCode, grantTokens, post, redeem, refresh } from '#test/support/tokens.ts'
+import { addCode, claimsOf, grantTokens, post, redeem, refresh, secretOf } from '#test/support/tokens.ts'
 
 const app = await startApp()
 await app.admin('GET', '/users')
@@ -253,14 +253,25 @@ describe('each operation records its events, and no others', () => {
   operation('EVT-08 deletions leave one event each; what they take along has none', async () => {
     const organization = await addOrganization(app, 'gone')
     const user = await addUser(app, 'leo', { organization_id: organization.id })
-    const client = await addClient(app, 'gone-web', { organization_id: organization.id })
-    await grantTokens(app, client, user)
+    const client = await addClient(app, 'gone-web', {
+      organization_id: organization.id,
+      capabilities: ['token_introspection'],
+      refresh_token_ttl: 300,
+    })
+    const { access_token } = await grantTokens(app, client, user)
     const about = async (query: string) =>
       (await app.admin('GET', `/events?${query}&limit=100`)).body.data.map(({ type }: Json) => type)
     expect(await about(`actor_id=${user.id}`)).toHaveLength(3)
+    // Others cause these events about the user.
+    await post(app, '/oauth/introspect', { ...secretOf(client), token: access_token })
+    app.clock.advance(301_000)
+    await sweep(app.context)
+    const ofSession = `target_id=sess_${claimsOf(access_token).sid}`
+    expect((await about(ofSession)).slice(0, 2)).toEqual(['session.expired', 'token.introspected'])
     expect(await recorded(() => app.admin('DELETE', `/users/${user.id}`))).toEqual([
       by('user.deleted', user.id),
     ])
+    expect(await about(ofSession)).toEqual([])
     expect(await about(`actor_id=${user.id}`)).toEqual([])
     expect(await about(`target_id=${user.id}`)).toEqual(['user.deleted'])
     expect(await recorded(() => app.admin('DELETE', `/organizations/${organization.id}`))).toEqual([
