@@ -16,12 +16,17 @@ const policy = (organization: string, client_registration: string) =>
 
 const newToken = async (more: Json = {}) =>
   (await app.admin('POST', '/initial-access-tokens', { organization_id: acme.id, ...more })).body
-const register = async (token: string | undefined, more: Json = {}, ip = '127.0.0.1') => {
+const register = async (
+  token: string | undefined,
+  more: Json = {},
+  { ip = '127.0.0.1', ...headers }: Record<string, string> = {},
+) => {
   const answer = await app.call('/oauth/register', {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...headers,
     },
     body: JSON.stringify({
       client_name: 'Agent',
@@ -94,10 +99,27 @@ test('DCR-11 as many clients register as it has uses, until it expires', async (
   expect(await app.events()).toEqual([])
 })
 
+test('DCR-11 a token of an organization that accepts no registrations any more is unknown and keeps its use', async () => {
+  const { token } = await newToken()
+  await policy('default', 'initial_access_token')
+  await policy('acme', 'off')
+  expect(await register(token)).toMatchObject({ status: 401, body: { error: 'invalid_token' } })
+  await policy('acme', 'initial_access_token')
+  await policy('default', 'off')
+  expect((await register(token)).status).toBe(201)
+})
+
+test('DCR-10 no web page reads the answer to a registration with a token', async () => {
+  const answer = await register((await newToken()).token, {}, { origin: 'https://app.example' })
+  expect(answer.status).toBe(201)
+  expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+})
+
 test('DCR-11 strangers with wrong tokens do not use up the registrations of the instance', async () => {
   const { token } = await newToken()
   for (let network = 0; network < 250; network++)
-    for (let i = 0; i < 5; i++) expect((await register('wrong', {}, `198.18.${network}.1`)).status).toBe(401)
+    for (let i = 0; i < 5; i++)
+      expect((await register('wrong', {}, { ip: `198.18.${network}.1` })).status).toBe(401)
   expect((await register(token)).status).toBe(201)
 })
 
