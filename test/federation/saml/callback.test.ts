@@ -87,6 +87,9 @@ test('O-32 the POST is stored and answered with 303 to a same-site GET; it neith
   expect(answer.headers.getSetCookie()).toEqual([])
   expect(location).toMatch(/^\/saml\/corp\/acs\/replay\?handle=[\w-]{43}$/)
   for (const line of trip.browser.received) expect(line).toContain('SameSite=Lax')
+  // The handle works at the address to which the form was posted, and nowhere else.
+  const elsewhere = location.replace('/saml/corp/acs', '/oauth/authorize')
+  expect((await trip.browser.get(elsewhere)).status).toBe(400)
   expect(isIn(await trip.browser.follow(await trip.browser.get(location)))).toBe(true)
   expect((await trip.browser.get(location)).status).toBe(400)
 })
