@@ -282,7 +282,11 @@ describe('DCR-09 control', () => {
   test('DCR-09 only a blocked client is refused', async () => {
     const [blocked, other] = [await register(), await register()]
     const [theirs, others] = [(await grant(blocked)).body, (await grant(other)).body]
+    const browser = openBrowser(app)
+    const consent = await signIn(browser, await browser.get(request(blocked, { prompt: 'consent' })), 'alice')
     await configure({ blocked_clients: [blocked.client_id] })
+    const late = await browser.submit(consent, { decision: 'approve' }, '/oauth/consent')
+    expect(isPage(late)).toEqual([400, undefined])
     expect((await refresh(app, blocked, theirs.refresh_token)).body.error).toBe('invalid_grant')
     expect((await refresh(app, other, others.refresh_token)).status).toBe(200)
     expect(isPage(await openBrowser(app).get(request(blocked)))).toEqual([400, undefined])

@@ -216,6 +216,12 @@ describe('O-36 guessing', () => {
     await refresh(app, spa, tokens.refresh_token)
     for (let i = 0; i < 40; i++)
       expect((await refresh(app, spa, tokens.refresh_token, {}, { ip })).status).toBe(400)
+    // A code that is too long for a URL is stored.
+    for (const nonce of ['short', 'long'.repeat(100)]) {
+      const code = await addCode(app, spa, alice, { nonce })
+      for (let i = 0; i < 40; i++)
+        expect((await redeem(app, spa, code, { code_verifier: 'x'.repeat(43) }, { ip })).status).toBe(400)
+    }
     expect((await guesses.codes()).status).toBe(400)
     await app.events()
   })

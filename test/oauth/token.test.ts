@@ -130,29 +130,32 @@ describe('the code grant', () => {
     return session
   }
 
-  test('TOK-17 the session stores the browser of the login, not the server that redeems the code', async () => {
-    const login_id = await addLogin(app, alice)
-    const code = await addCode(app, client, alice, {
-      login_id,
-      client_info: { ip_address: '198.51.100.7', user_agent: 'Her browser' },
-    })
-    const { body } = await redeem(app, client, code, {}, { ip: '203.0.113.1' })
-    const { data } = (await app.admin('GET', '/events?limit=3')).body
-    expect(data.map(({ type, ip_address }: Json) => [type, ip_address])).toEqual([
-      ['token.issued', '203.0.113.1'],
-      ['session.created', '198.51.100.7'],
-      ['user.login', '198.51.100.7'],
-    ])
-    expect(await sessionOf(body.access_token)).toMatchObject({
-      login_id,
-      ip_address: '198.51.100.7',
-      user_agent: 'Her browser',
-      scope: 'openid profile email',
-      started_at: app.clock.now(),
-      expires_at: app.clock.now() + 30 * DAY,
-      ends_by: null,
-    })
-  })
+  test.each([
+    ['198.51.100.7', 'A browser'],
+    ['192.0.2.10', 'Her browser'],
+  ])(
+    'TOK-17 session and events have the browser of the request (%s, %s), not that of its login or the server that redeems the code',
+    async (ip_address, user_agent) => {
+      const login_id = await addLogin(app, alice)
+      const code = await addCode(app, client, alice, { login_id, client_info: { ip_address, user_agent } })
+      const { body } = await redeem(app, client, code, {}, { ip: '203.0.113.1' })
+      const { data } = (await app.admin('GET', '/events?limit=3')).body
+      expect(data.map((event: Json) => [event.type, event.ip_address, event.user_agent])).toEqual([
+        ['token.issued', '203.0.113.1', expect.any(String)],
+        ['session.created', ip_address, user_agent],
+        ['user.login', ip_address, user_agent],
+      ])
+      expect(await sessionOf(body.access_token)).toMatchObject({
+        login_id,
+        ip_address,
+        user_agent,
+        scope: 'openid profile email',
+        started_at: app.clock.now(),
+        expires_at: app.clock.now() + 30 * DAY,
+        ends_by: null,
+      })
+    },
+  )
 
   test('O-21 with session_ttl neither session nor token lives longer than start + session_ttl', async () => {
     const acme = await addOrganization(app, 'acme', { settings: { session_ttl: '30m' } })
