@@ -357,6 +357,7 @@ describe('rights taken away while the user decides are not granted', () => {
   test.each([
     ['the redirect URI', { redirect_uris: ['https://new.example/'] }],
     ['a scope', { scopes: ['openid'] }],
+    ['the grant', { grant_types: ['client_credentials'] }],
   ])('%s', async (_, change) => {
     const { client_id, browser, page } = await asked()
     expect((await app.admin('PUT', `/clients/${client_id}`, change)).status).toBe(200)

@@ -134,6 +134,30 @@ test('R-24 a restart between any two steps changes nothing', async () => {
   expect(answerOf(await browser.submit(consent, { decision: 'approve' })).code).toBeString()
 })
 
+test('no login begins when the request has ended in the meantime', async () => {
+  const { browser, page } = await start()
+  const before = await logins()
+  await app.events()
+  const { store } = app.context
+  const { write } = store
+  store.write = async body => {
+    await write(tx => tx.delete(tx.tables.authorization_requests))
+    return write(body)
+  }
+  const late = await browser.submit(page, credentials)
+  store.write = write
+  expect([late.status, browser.received]).toEqual([400, []])
+  expect(await logins()).toEqual(before)
+  expect(await app.events()).toEqual([])
+})
+
+test('a form whose field names another request than its token is refused', async () => {
+  const { browser, page } = await start()
+  const { request = '' } = formOf(await browser.get(authorizeUrl('web'))).fields
+  expect((await browser.submit(page, { ...credentials, request })).status).toBe(403)
+  expect(answerOf(await browser.submit(page, credentials)).code).toBeString()
+})
+
 test('O-33 the password form is answered with a redirect to a GET', async () => {
   const { browser, page } = await start()
   expect((await browser.submit(page, credentials)).status).toBe(302)

@@ -241,6 +241,19 @@ describe('CMD-03 refusals are pages, and cause no call', () => {
     expect(isPage(page)).toEqual([400, undefined])
     expect(await stored()).not.toContain(client.client_id)
   })
+
+  test('CMD-03 an API that another organization has registered since the request', async () => {
+    const api = { ...tools, identifier: 'https://moved.example/mcp' }
+    const { id } = await create(app, '/apis', api)
+    const { browser, page } = await open(publish(), { resource: api.identifier })
+    await app.admin('DELETE', `/apis/${id}`)
+    const mover = await addOrganization(app, 'mover')
+    await create(app, '/apis', { ...api, organization_id: mover.id })
+    expect(isPage(await browser.submit(page, { decision: 'approve' }, '/oauth/consent'))).toEqual([
+      400,
+      undefined,
+    ])
+  })
 })
 
 describe('CMD-04 control', () => {

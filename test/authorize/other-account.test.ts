@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
-import { codeOf, optionsOf } from '#test/support/factors.ts'
+import { codeOf, enrolTotp, optionsOf } from '#test/support/factors.ts'
 import { addUser, authorizeUrl, codeRow, logInTo, PASSWORD, signIn } from '#test/support/people.ts'
 import { startWithFactors } from './factor-world.ts'
 
@@ -62,6 +62,20 @@ test('PAG-65 every step of a login can be left', async () => {
   for (const kind of ['', '&kind=totp', '&kind=passkey'])
     expect(formOf(await browser.get(enrol.url + kind), LEAVE).buttons).toEqual([])
   expect((await leave(browser, enrol)).heading).not.toBe(enrol.heading)
+  await app.admin('PUT', '/organizations/default', { settings: { mfa_required: false } })
+})
+
+test('PAG-65 a factor that was added is not a factor of the next account', async () => {
+  await addUser(app, 'adder')
+  await app.admin('PUT', '/organizations/default', { settings: { mfa_required: true } })
+  const browser = openBrowser(app)
+  const enrol = await signIn(browser, await browser.get(authorizeUrl('shop')), 'adder')
+  const { page } = await enrolTotp(app, browser, enrol)
+  expect(page.heading).toBe('Save your recovery codes')
+  const consent = await browser.follow(await browser.submit(page, {}))
+  expect(await pendingOf()).toMatchObject({ enrolled: true })
+  await leave(browser, consent)
+  expect(await pendingOf()).toMatchObject({ enrolled: false })
   await app.admin('PUT', '/organizations/default', { settings: { mfa_required: false } })
 })
 

@@ -174,6 +174,18 @@ describe('PEO-16 a user without a password', () => {
   })
 })
 
+test('PAG-65 a recovery that is left for another account ends', async () => {
+  const { user, codes } = await addPasskeyUser(app, `person${++made}`)
+  const pending = () =>
+    app.context.store.read(async q => (await q.select().from(q.tables.authorization_requests)).at(-1))
+  const browser = openBrowser(app)
+  const asked = await browser.follow(await tryCode(browser, user.username, codes[0] ?? ''))
+  expect(await pending()).toMatchObject({ recovered_by: user.id, proof: { user_id: user.id } })
+  const left = await browser.follow(await browser.submit(asked, {}, '/oauth/other-account'))
+  expect(left.heading).toBe('Sign in')
+  expect(await pending()).toMatchObject({ recovered_by: null, proof: null, login_id: null })
+})
+
 test('new recovery codes are announced by mail, because a thief may have made them', async () => {
   const { user, browser } = await addPasskeyUser(app, `person${++made}`)
   const page = await browser.get('/account/security')
