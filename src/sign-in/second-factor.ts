@@ -71,7 +71,7 @@ export const proveFactor = async (
   if (wait > 0) return { refusal: waitFor('throttled', wait) }
   const proof = await redeem(context, tx, user, presented, client_info)
   if (proof.failure_reason === undefined) {
-    for (const key of [`factor:${user.id}`, guesses.key]) await removeThrottle(tx, key)
+    await removeThrottle(tx, guesses.key)
     return proof
   }
   const { failure_reason } = proof

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { MINUTE, SECOND } from '#src/lib/duration.ts'
 import { openApp } from '#test/support/app.ts'
 import { answerOf, formOf, openBrowser } from '#test/support/browser.ts'
-import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
+import { codeOf, enrolPasskey, enrolTotp, linkWith, openEnrolment, optionsOf } from '#test/support/factors.ts'
 import {
   addClient,
   addOrganization,
@@ -16,7 +16,8 @@ import { restarting } from '#test/support/restarting.ts'
 import { redeem, refresh } from '#test/support/tokens.ts'
 import { startWithFactors } from './factor-world.ts'
 
-const { app, web, nextCode, rows, loginsOf, withTotp, secondStep, send } = await startWithFactors()
+const { app, web, nextCode, rows, loginsOf, withTotp, withPasskey, secondStep, send } =
+  await startWithFactors()
 
 describe('O-69 a login that waits for its second factor counts as no login', () => {
   test('sets no login cookie, stores no login, and does not make the browser known', async () => {
@@ -131,6 +132,19 @@ describe('O-69 a login that waits for its second factor counts as no login', () 
   })
 })
 
+test('O-69 the passkey of another user is no second factor', async () => {
+  const [owner, thief] = [await withPasskey(), await withPasskey()]
+  const { browser, page } = await secondStep(owner.user)
+  const before = await loginsOf(owner.user)
+  await app.events()
+  const credential = thief.passkey.get(optionsOf(page))
+  expect((await send(browser, page, { credential })).status).toBe(401)
+  expect(
+    (await app.events()).map(({ type, target_id, metadata }) => [type, target_id, metadata.failure_reason]),
+  ).toEqual([['user.login_failed', owner.user.id, 'wrong_passkey']])
+  expect(await loginsOf(owner.user)).toEqual(before)
+})
+
 describe('O-35 guesses at a second factor', () => {
   test('are throttled per user, recorded, and counted over restarts', async () => {
     const { user, key } = await withTotp()
@@ -187,6 +201,26 @@ describe('O-35 guesses at a second factor', () => {
     const page = await signIn(stranger, await stranger.get(authorizeUrl('web')), user.username)
     for (let i = 0; i < 6; i++) await send(stranger, page, { code: '000000' })
     expect((await send(stranger, page, { code: '000000' })).status).toBe(429)
+    nextCode()
+    const again = await signIn(home, await home.get(authorizeUrl('web', { prompt: 'login' })), user.username)
+    expect((await send(home, again, { code: codeOf(app, key) })).status).toBe(302)
+    // The success of the owner does not reset the count of the stranger.
+    const statuses = []
+    for (let i = 0; i < 2; i++) statuses.push((await send(stranger, page, { code: '000000' })).status)
+    expect(statuses).toEqual([401, 429])
+  })
+
+  test('by a stranger in the network of a known browser do not lock the owner out', async () => {
+    const { user, key } = await withTotp()
+    const [home, stranger] = [
+      openBrowser(app, { ip: '198.51.100.8' }),
+      openBrowser(app, { ip: '198.51.100.8' }),
+    ]
+    const first = await signIn(home, await home.get(authorizeUrl('web')), user.username)
+    expect((await send(home, first, { code: codeOf(app, key) })).status).toBe(302)
+    for (let i = 0; i < 50; i++)
+      await signIn(stranger, await stranger.get(authorizeUrl('web')), `nobody${i}`, 'wrong')
+    expect((await signIn(stranger, await stranger.get(authorizeUrl('web')), user.username)).status).toBe(429)
     nextCode()
     const again = await signIn(home, await home.get(authorizeUrl('web', { prompt: 'login' })), user.username)
     expect((await send(home, again, { code: codeOf(app, key) })).status).toBe(302)
