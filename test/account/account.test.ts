@@ -335,6 +335,15 @@ describe('change password', () => {
     expect(answerOf(await signIn(again, first, user.username, NEW)).code).toBeString()
   })
 
+  test('is no new login: last_login stays', async () => {
+    const { user, browser } = await signedIn()
+    const { last_login } = (await app.admin('GET', `/users/${user.id}`)).body
+    app.clock.advance(MINUTE)
+    const done = await browser.submit(await browser.get('/account/change-password'), fields)
+    expect(done.location).toBe('/account?notice=password_changed')
+    expect((await app.admin('GET', `/users/${user.id}`)).body.last_login).toBe(last_login)
+  })
+
   test('throttles guesses at the current password', async () => {
     const { browser } = await signedIn()
     const page = await browser.get('/account/change-password')

@@ -137,6 +137,18 @@ describe('an address that already belongs to a user', () => {
     expect(owner.heading).toBe('Is this you?')
   })
 
+  test('unverified, on an account from another provider without a login, does not lock out its owner', async () => {
+    const require = (mfa_required: boolean | null) =>
+      app.admin('PUT', '/organizations/default', { settings: { mfa_required } })
+    const { sub, email } = somebody()
+    await require(true)
+    const thief = await goThrough(fresh(), upstream, entry('asking'), { sub: `trap-${sub}`, email })
+    await require(null)
+    expect(thief.heading).toBe('Protect your account')
+    const owner = await goThrough(fresh(), upstream, entry('trusted'), { sub, email })
+    expect(owner.heading).toBe('Is this you?')
+  })
+
   test('S-35 entered by a user without verification does not lock out its owner', async () => {
     const { sub, email } = somebody()
     const user = await addUser(app, `trap-of-${sub}`)

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { insertAccount } from '#src/directory/identity-providers/account-store.ts'
-import type { IdentityProviderId } from '#src/lib/ids.ts'
+import { type IdentityProviderId, newId } from '#src/lib/ids.ts'
+import { hashSecret } from '#src/lib/secrets.ts'
+import { insertRemembered } from '#src/sessions/remembered-store.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addUser, authorizeUrl, REDIRECT, signIn, VERIFIER } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
@@ -61,6 +63,26 @@ describe('the account page', () => {
       ['user.updated', user.id, { fields: ['external_accounts'], unlinked: asking.id }],
     ])
     expect(await accountsOf(user.id)).toEqual([])
+  })
+
+  test('RMB-04 to link an account forgets the remembered browsers of its user only', async () => {
+    const [{ sub }, other] = [somebody(), somebody()]
+    const users = [await addUser(app, sub), await addUser(app, other.sub)]
+    const now = app.clock.now()
+    for (const { id, organization_id } of users) {
+      const dates = { created_at: now, expires_at: now + 1 }
+      const browser = { id: newId('brw', now), user_id: id, organization_id, browser_hash: hashSecret(id) }
+      const row = { ...browser, ...dates, ip_address: '198.51.100.7', user_agent: '' }
+      await app.context.store.write(tx => insertRemembered(tx, row))
+    }
+    const { browser, page } = await own(sub)
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const leave = await browser.post('/account/identities/link', { csrf_token, provider: 'asking' })
+    const identity = { sub: `at-${sub}`, email: 'elsewhere@other.example' }
+    const back = pathOf(await atUpstream(upstream, (await browser.follow(leave)).location ?? '', identity))
+    expect((await browser.follow(await browser.get(back))).html).toContain('Account connected')
+    const rows = await app.context.store.read(async q => q.select().from(q.tables.remembered_browsers))
+    expect(rows.map(({ user_id }) => user_id)).toEqual([users[1]?.id])
   })
 
   test('FED-22 to unlink an account ends every other login and its sessions', async () => {

@@ -3,7 +3,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { create } from '#test/support/callers.ts'
 import { enrolTotp, linkWith, recoveryCodesOf, sendForm } from '#test/support/factors.ts'
-import { addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
+import { addOrganization, addUser, PASSWORD, signInLink } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { addProvider, goThrough, pathOf } from './upstream.ts'
 
@@ -110,6 +110,19 @@ test('PEO-43 a reset at a verified address keeps the accounts at providers', asy
   const { who, id } = await resetAfter('trusted', { email_verified: 'true' })
   expect(await accountsOf(id)).toHaveLength(1)
   expect(await whoIs(await goThrough(fresh(), upstream, entry('trusted'), who))).toBe(id)
+})
+
+test('PEO-43 a sign-in link of an administrator keeps the accounts at providers', async () => {
+  const who = somebody()
+  await goThrough(fresh(), upstream, entry('asking'), who)
+  const [user] = await usersBy(who.email)
+  const browser = fresh()
+  const page = await browser.get(await signInLink(app, { id: user?.id }))
+  const given = { password: PASSWORD, password_repeat: PASSWORD }
+  expect((await browser.follow(await sendForm(browser, page, 'password', given))).heading).toBe(
+    'Your account',
+  )
+  expect(await accountsOf(user?.id)).toHaveLength(1)
 })
 
 test('FED-24 a user gets a mail when an account is linked, once, and none for a user that the provider made', async () => {

@@ -67,6 +67,20 @@ describe('a sign-in link', () => {
     }
   })
 
+  test('O-35 ends the wait of a known browser after wrong passwords', async () => {
+    const user = await addUser(app, 'forgetful')
+    const browser = openBrowser(app, { ip: '192.0.2.78' })
+    await signIn(browser, await browser.get('/account'), user.username)
+    browser.cookies.delete('gatehouse_login_8080')
+    for (let i = 0; i < 5; i++)
+      await signIn(browser, await browser.get('/account'), user.username, 'Wrong-horse-7')
+    expect((await signIn(browser, await browser.get('/account'), user.username)).status).toBe(429)
+    await browser.submit(await browser.get(await signInLink(app, user)), choose)
+    browser.cookies.delete('gatehouse_login_8080')
+    const account = await signIn(browser, await browser.get('/account'), user.username, NEW)
+    expect(account.heading).toBe('Your account')
+  })
+
   test('is not used up by being opened: scanners and previews open links too', async () => {
     const user = await addUser(app, 'scanned')
     const url = await signInLink(app, user)

@@ -262,6 +262,15 @@ describe('H-23, O-35, PWD-01 strangers cannot lock an account', () => {
     expect((await attempt(username, PASSWORD, home)).status).toBe(302)
   })
 
+  test('H-23 strangers go on waiting after the owner has signed in in a known browser', async () => {
+    const { username } = await newUser()
+    const owner = await signedIn(username)
+    const stranger = newAddress()
+    await close(username, stranger)
+    expect((await owner(username, PASSWORD)).status).toBe(302)
+    expect((await attempt(username, 'wrong', stranger)).status).toBe(429)
+  })
+
   test('H-23 all networks together get a hundred such attempts a day', async () => {
     const { username } = await newUser()
     await close(username)
