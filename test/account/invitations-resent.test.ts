@@ -5,6 +5,7 @@ import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { sendForm } from '#test/support/factors.ts'
 import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
@@ -14,7 +15,7 @@ const desk = await addClient(app, 'desk', { scopes: ['openid', 'admin'] })
 
 let made = 0
 /** Creates a user without a password. Returns the user and the id of the user's invitation. */
-const addInvited = async (invite: 'mail' | 'link') => {
+const addInvited = async (invite: 'mail' | 'link', more: Json = {}) => {
   const username = `invited-${++made}`
   const email = `${username}@example.com`
   const user = await create(app, '/users', {
@@ -24,6 +25,7 @@ const addInvited = async (invite: 'mail' | 'link') => {
     last_name: '',
     roles: ['user'],
     invite,
+    ...more,
   })
   const { data } = (await app.admin('GET', '/invitations?order=desc')).body
   return { user, invitation_id: data[0].id as string }
@@ -154,4 +156,31 @@ test('PEO-46 a mail that waits is not sent once its maker may no longer invite',
   mail.clear()
   await deliverMails(app.context)
   expect([mail.mails.map(({ to }) => to), await stored()]).toEqual([[], [before, []]])
+})
+
+test('PEO-46 a mail that waits is not sent once the invitation has expired', async () => {
+  await deliverMails(app.context)
+  const invitation = { delivery: 'mail', email: 'expired@example.com', roles: ['user'], expires_in: 3600 }
+  await create(app, '/invitations', invitation)
+  app.clock.advance(HOUR)
+  const before = await rows('invitations')
+  mail.clear()
+  await deliverMails(app.context)
+  expect([mail.mails.map(({ to }) => to), await stored()]).toEqual([[], [before, []]])
+})
+
+test.each([
+  [false, [{ fields: ['email_verified'] }]],
+  [true, []],
+])('PEO-06 by mail verifies the address, which was verified before: %p', async (email_verified, changes) => {
+  const { user } = await addInvited('mail', { email_verified })
+  mail.clear()
+  await deliverMails(app.context)
+  const browser = openBrowser(app)
+  const page = await browser.get(/http:\S+/.exec(mail.mails[0]?.text ?? '')?.[0] ?? '')
+  await app.events()
+  await sendForm(browser, page, 'password', { password: PASSWORD, password_repeat: PASSWORD })
+  const updates = (await app.events()).filter(({ type }) => type === 'user.updated')
+  expect(updates.map(({ metadata }) => metadata)).toEqual(changes)
+  expect((await app.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
 })

@@ -106,6 +106,22 @@ describe('a registration', () => {
     expect(await userAt(who.email)).toBeUndefined()
   })
 
+  test('PEO-07 a mail that waits when the policy changes is not sent', async () => {
+    const browser = openBrowser(app)
+    const form = await openForm(browser)
+    for (const policy of [
+      { registration: 'off' },
+      { registration: 'domains', allowed_domains: ['acme.example'] },
+    ]) {
+      await allow({ registration: 'open', allowed_domains: null })
+      await browser.submit(form, { email: somebody().email })
+      await allow(policy)
+      expect(await letters()).toEqual([])
+    }
+    const invitations = await app.context.store.read(async q => q.select().from(q.tables.invitations))
+    expect(invitations.filter(({ created_at }) => created_at === app.clock.now())).toEqual([])
+  })
+
   test('PEO-07 PEO-03 creates one user, even when two forms are sent at once', async () => {
     const { email } = somebody()
     const browser = openBrowser(app)

@@ -14,8 +14,10 @@ import { addClient, addUser, authorizeUrl } from '#test/support/people.ts'
 
 const sent: Mail[] = []
 let works = true
+let during: () => Promise<unknown> = async () => undefined
 const send = async (mail: Mail) => {
   if (!works) throw new Error('the mail server is away')
+  await during()
   sent.push(mail)
 }
 const app = await startApp({}, { mail: { send } })
@@ -40,6 +42,18 @@ const ask = async (username: string) => {
   const answer = await browser.submit(page, { username }, '/oauth/email-code')
   return { browser, page: await browser.get(answer.location ?? '') }
 }
+
+test('USR-22 a user deleted while the mail server takes the code leaves no event', async () => {
+  await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+  const user = await addUser(app, 'gone', { email_verified: true })
+  await ask(user.username)
+  await app.events()
+  during = () => app.admin('DELETE', `/users/${user.id}`)
+  await deliver()
+  during = async () => undefined
+  expect(sent.map(({ to }) => to)).toEqual([user.email])
+  expect((await app.events()).map(({ type }) => type)).toEqual(['user.deleted'])
+})
 
 describe('while the mail server is away', () => {
   test('MCD-05 a code by mail counts once for its mailbox, and is recorded when it is sent', async () => {

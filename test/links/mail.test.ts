@@ -142,6 +142,15 @@ describe('verification', () => {
     ])
   })
 
+  test('a mail that waits is not sent once the address is verified', async () => {
+    const { user, browser, page } = await start()
+    await browser.submit(page, {}, '/account/profile/verify')
+    await app.admin('PUT', `/users/${user.id}`, { email_verified: true })
+    expect(await post()).toEqual([])
+    const links = await app.context.store.read(async q => q.select().from(q.tables.links))
+    expect(links.filter(({ user_id }) => user_id === user.id)).toEqual([])
+  })
+
   test('is sent at most three times an hour', async () => {
     const { browser, page } = await start()
     for (let i = 0; i < 5; i++)

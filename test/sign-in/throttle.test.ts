@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { networkOf } from '#src/http/network.ts'
-import { MINUTE, SECOND } from '#src/lib/duration.ts'
+import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import {
   afterFailure,
   checkThrottle,
@@ -64,6 +64,15 @@ test('O-35 after 50 failures within 5 minutes an address waits a minute', () => 
     failures: 1,
     blocked_until: 0,
   })
+})
+
+test('R-07 O-35 failures that were counted while the clock was ahead count no more', () => {
+  for (const limit of [ROW, passwordsFrom('192.0.2.1').limit]) {
+    const row = { key: 'k', ...afterFailure(undefined, limit, HOUR) }
+    expect(row.blocked_until).toBe(0)
+    expect(afterFailure(row, limit, HOUR + 1).failures).toBe(2)
+    expect(afterFailure(row, limit, 0).failures).toBe(1)
+  }
 })
 
 test('O-36 30 wrong secrets a minute from one address', () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { hostActor } from '#src/audit/record.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
+import { countFailure, ROW } from '#src/sign-in/throttle.ts'
 import { forgetFailures } from '#src/sign-in/unlock.ts'
 import { startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
@@ -52,6 +53,17 @@ test('an unlocked user gets codes by mail at once', async () => {
   expect(sent).toEqual([true, true, true, false])
   await app.context.store.write(tx => forgetFailures(app.context, tx, eve, hostActor))
   expect(await getsCode()).toBe(true)
+})
+
+test('an unlock deletes the counts of second factors and verification mails, and leaves those of others', async () => {
+  const [hal, ivy] = [await addUser(app, 'hal'), await addUser(app, 'ivy')]
+  const counts = ({ id }: { id: string }) => [`factor:${id}`, `known-factor:${id}:hash`, `verify:${id}`]
+  const keys = [...counts(hal), ...counts(ivy)].map(key => ({ key, limit: ROW }))
+  await app.context.store.write(tx => countFailure(app.context, tx, keys))
+  await app.context.store.write(tx => forgetFailures(app.context, tx, hal, hostActor))
+  const throttles = await app.context.store.read(async q => q.select().from(q.tables.throttles))
+  const left = throttles.map(({ key }) => key).filter(key => keys.some(each => each.key === key))
+  expect(left.sort()).toEqual(counts(ivy))
 })
 
 test('EVT-25 an unlock that deletes counts records one event in the same write; others record none', async () => {
