@@ -51,7 +51,7 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
   const refused = (answer: { status: number; body: Json; headers: Headers }) => {
     expect([answer.status, answer.body.error, answer.body.status]).toEqual([status, error_code, status])
     expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null)
-    expect(JSON.stringify(answer.body)).not.toContain('fire')
+    expect(JSON.stringify(answer.body)).not.toContain('secret-path')
   }
 
   test('R-05 issues no token and uses up none', async () => {
@@ -90,11 +90,11 @@ describe.each(Object.entries(failures))('R-05 a store that %s', (_, { error, sta
           state: 'xyz',
           iss: 'http://localhost:8080',
         })
-        expect(page.location).not.toContain('fire')
+        expect(page.location).not.toContain('secret-path')
       }
       const page = await stranger.submit(login, { username: 'alice', password: PASSWORD }, '/oauth/login')
       expect(page.status).toBe(status)
-      expect(page.html).not.toContain('fire')
+      expect(page.html).not.toContain('secret-path')
       expect(stranger.cookies.keys().toArray()).toEqual(['gatehouse_browser_8080'])
     })
     expect(await stored()).toEqual(before)

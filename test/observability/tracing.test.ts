@@ -49,10 +49,12 @@ test('a login, code and token: a span for each request with its work below it, a
     headers: { traceparent: traceparent(true) },
   })
   expect(answer.status).toBe(401)
+  const { spans } = collector
+  // A server that stops waits for the collector for a moment only, so the last span is awaited before.
+  await until(() => spans.some(({ trace, kind }) => trace === TRACE && kind === 2))
   server.signal('SIGTERM')
   expect(await server.exited).toBe(0)
 
-  const { spans } = collector
   expect(collector.refused).toEqual([])
   expect(collector.headers[0]?.get('authorization')).toBe('Bearer let-me-in')
   expect(collector.headers[0]?.get('x-tenant')).toBe('ours')
@@ -123,22 +125,23 @@ test('a login, code and token: a span for each request with its work below it, a
 
 test('the caller decides whether its trace is recorded, and so does the sampler', async () => {
   await using collector = startCollector()
-  const ask = async (sampler: string, header?: string) => {
+  const expectSpans = async (count: number, sampler: string, header?: string) => {
     const before = collector.spans.length
     await using server = await serveExecutable({
       GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       GATEHOUSE_OTEL_TRACES_SAMPLER: sampler,
     })
     await remote(server).call('/healthz', header === undefined ? {} : { headers: { traceparent: header } })
+    await until(() => collector.spans.length >= before + count)
     server.signal('SIGTERM')
     await server.exited
-    return collector.spans.length - before
+    expect(collector.spans.length - before).toBe(count)
   }
-  expect(await ask('parentbased_always_on', traceparent(true))).toBe(1)
-  expect(await ask('parentbased_always_on', traceparent(false))).toBe(0)
-  expect(await ask('parentbased_always_off', traceparent(true))).toBe(1)
-  expect(await ask('always_off', traceparent(true))).toBe(0)
-  expect(await ask('parentbased_always_on', 'nonsense')).toBe(1)
+  await expectSpans(1, 'parentbased_always_on', traceparent(true))
+  await expectSpans(0, 'parentbased_always_on', traceparent(false))
+  await expectSpans(1, 'parentbased_always_off', traceparent(true))
+  await expectSpans(0, 'always_off', traceparent(true))
+  await expectSpans(1, 'parentbased_always_on', 'nonsense')
 })
 
 test('settings: the headers are a secret, GATEHOUSE_ names come before standard ones, whose wrong values only warn', async () => {
