@@ -41,7 +41,7 @@ test('WHK-17 a running server delivers events as they are written, and events th
   await untilDelivered([app], () => receiver.received.length === 1)
   for (const name of ['ada', 'bob']) await addUser(app, name)
   await untilDelivered([app], () => receiver.received.length === 3)
-  stop()
+  await stop()
   const again = startWebhookDelivery(app.context)
   await addUser(app, 'eve')
   await untilDelivered([app], () => receiver.received.length === 4)
