@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { Settings } from '#src/directory/organizations/schema.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { findOrganization } from '#src/directory/organizations/store.ts'
 import type { OrganizationId } from '#src/lib/ids.ts'
@@ -182,6 +183,14 @@ describe('settings', () => {
     })
     expect(await settings('acme', { password_policy: null })).toEqual({ session_ttl: '12h' })
     expect(await settings('acme', { password_policy: { min_length: null } })).toEqual({ session_ttl: '12h' })
+  })
+
+  test('ORG-06 a new organization has the default of each setting that is null', async () => {
+    const nulls = Object.fromEntries(Object.keys(Settings.shape).map(name => [name, null]))
+    const { status, body } = await app.admin('POST', '/organizations', { ...acme, settings: nulls })
+    expect([status, body.settings]).toEqual([201, {}])
+    expect((await app.admin('GET', '/organizations/acme')).body).toEqual(body)
+    expect(await app.events()).toEqual([event('organization.created', body.id, acme)])
   })
 
   test('ORG-07 refuse out-of-range values and unknown names', async () => {

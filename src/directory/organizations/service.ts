@@ -156,7 +156,8 @@ export const createOrganization = (
     const now = context.clock.now()
     const { name, slug, display_name = name } = input
     const id = (await chosenId(tx, 'organization', input.id)) ?? newId('org', now)
-    const { settings, assets, problems } = takeAssets(id, {}, input.settings)
+    const { assets, problems, ...given } = takeAssets(id, {}, input.settings)
+    const settings = mergeSettings({}, given.settings)
     throwProblems([
       ...problems,
       ...registrationProblems(context, {}, settings),
@@ -168,7 +169,7 @@ export const createOrganization = (
       name,
       slug,
       display_name,
-      settings: mergeSettings({}, settings),
+      settings,
       created_at: now,
       updated_at: now,
     }
