@@ -23,6 +23,6 @@ export const renderChanges = (changes: Change[], done: boolean): string => {
   const counts = (['create', 'update', 'delete'] as const).map((action, i) => `${count(action)} ${words[i]}`)
   return [
     ...lines,
-    changes.length > 0 ? `${counts.join(', ')}.` : 'No changes: everything is as in the file.',
+    changes.length > 0 ? `${counts.join(', ')}.` : 'No changes: the instance has every value in the file.',
   ].join('\n')
 }

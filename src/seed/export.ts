@@ -5,7 +5,7 @@ import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
 import { pictureContent } from '#src/directory/users/picture.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { openWebhookSecret, secretText } from '#src/webhooks/signature.ts'
-import { Seed, type SeedSection, seedSections } from './schema.ts'
+import { rightsFields, Seed, type SeedSection, seedSections } from './schema.ts'
 import {
   allApis,
   allClients,
@@ -46,6 +46,9 @@ export const exportSeed = async (base: Core, options: ExportOptions): Promise<Re
 /** Renders a seed as YAML. Without secrets the file is suitable for version control. */
 export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
 
+/** The settings that give rights. Null is the default of a setting. */
+const rightsUnset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))
+
 const readAll = async (
   base: Core,
   q: Queries,
@@ -62,7 +65,10 @@ const readAll = async (
   const clients = await allClients(q)
   return {
     organizations: await Promise.all(
-      organizations.map(async row => ({ ...row, settings: await withContents(q, row.settings) })),
+      organizations.map(async row => ({
+        ...row,
+        settings: { ...rightsUnset, ...(await withContents(q, row.settings)) },
+      })),
     ),
     roles: (await allRoles(q)).map(homed),
     users: await Promise.all(
@@ -107,17 +113,18 @@ const readAll = async (
 }
 
 /**
- * Returns the fields that differ from their defaults. A reviewer thus reads only the values that somebody has
- * chosen.
+ * Returns the fields that give rights, and those that differ from their defaults. A reviewer thus reads only
+ * the values that somebody has chosen, and a later `plan` of the file shows each right that was added.
  */
 const withoutDefaults = (section: SeedSection, row: Row): Row => {
   const shape = shapeOf(section, row)
+  const rights: readonly string[] = rightsFields[section]
   return Object.fromEntries(
     Object.entries(shape).flatMap(([name, field]) => {
       const usual = field.safeParse(undefined)
       const value = row[name]
-      const differs = value !== undefined && !(usual.success && Bun.deepEquals(usual.data, value))
-      return differs ? [[name, value]] : []
+      const isUsual = usual.success && Bun.deepEquals(usual.data, value)
+      return value === undefined || (isUsual && !rights.includes(name)) ? [] : [[name, value]]
     }),
   )
 }

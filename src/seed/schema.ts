@@ -252,6 +252,42 @@ export const secretFields = {
 } as const satisfies Partial<Record<SeedSection, string>>
 export type SeedOf<S extends SeedSection> = NonNullable<Seed[S]>[number]
 
+type PartsOf<S extends SeedSection> = S extends 'organizations' ? SeedOf<S>['settings'] : SeedOf<S>
+/**
+ * Fields that give rights to people, applications or providers. For organizations, settings that admit
+ * someone or make a login weaker. Fields that users change themselves, such as `email_verified`, are not in
+ * the list.
+ */
+export const rightsFields = {
+  organizations: [
+    'email_code',
+    'remember_browser_days',
+    'self_deletion',
+    'registration',
+    'password_policy',
+    'client_registration',
+    'client_metadata_documents',
+    'allowed_metadata_documents',
+  ],
+  roles: ['permissions'],
+  users: ['roles'],
+  groups: ['roles', 'members'],
+  clients: [
+    'redirect_uris',
+    'web_origins',
+    'grant_types',
+    'scopes',
+    'capabilities',
+    'consent_required',
+    'claims',
+    'allowed_roles',
+    'allowed_groups',
+  ],
+  apis: ['scopes', 'clients', 'served_by', 'open_to_dynamic_clients'],
+  identity_providers: ['allow_registration', 'trust_email', 'default_roles', 'attribute_mapping'],
+  webhooks: ['events', 'all_organizations'],
+} as const satisfies { [S in SeedSection]: readonly (keyof PartsOf<S>)[] }
+
 /** Returns the JSON Schema for editors, which `gatehouse openapi --seed-schema` prints. */
 export const seedJsonSchema = () => ({
   title: `Gatehouse ${VERSION}: desired state of an instance`,

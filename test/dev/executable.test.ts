@@ -277,7 +277,9 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     expect((await gatehouse(['apply', path], env)).stdout).toBe(
       '+ organization acme\n+ user acme/alice\n2 created, 0 changed, 0 deleted.\n',
     )
-    expect((await gatehouse(['plan', path], env)).stdout).toBe('No changes: everything is as in the file.\n')
+    expect((await gatehouse(['plan', path], env)).stdout).toBe(
+      'No changes: the instance has every value in the file.\n',
+    )
     const { serveExecutable } = await import('#test/support/executable.ts')
     await using server = await serveExecutable({}, env.GATEHOUSE_DATA_DIR)
     const changed = await file('changed.yaml', {
@@ -294,7 +296,7 @@ describe('dev 5: plan, apply, export, and a file at each start', () => {
     await gatehouse(['export', exported, '--secrets'], env)
     expect(statSync(exported).mode & 0o777).toBe(0o600)
     expect((await gatehouse(['plan', exported], env)).stdout).toBe(
-      'No changes: everything is as in the file.\n',
+      'No changes: the instance has every value in the file.\n',
     )
   })
 

@@ -223,6 +223,8 @@ test('RES-10 a seed creates, exports and prunes APIs', async () => {
       name: 'Notes',
       scopes: [{ name: 'notes.read', texts: { de: 'Notizen lesen' }, role: 'admin', claims: {} }],
       clients: [{ client_id: 'shop', scopes: ['notes.read'] }],
+      served_by: [],
+      open_to_dynamic_clients: false,
     },
   ])
   await own.events()

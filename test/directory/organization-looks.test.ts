@@ -6,6 +6,7 @@ import { accentUrl } from '#src/pages/accent.ts'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { readSeed } from '#src/seed/read.ts'
+import { rightsFields } from '#src/seed/schema.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { refused } from '#test/support/callers.ts'
@@ -183,7 +184,8 @@ describe('a change', () => {
 test('a seed file contains them: an export applies to another instance, and changes nothing here', async () => {
   const { organizations = [] } = parse(renderSeed(await exportSeed(app.context, { secrets: false })))
   const [exported] = organizations.filter(({ slug }: Json) => slug === 'acme')
-  expect(exported.settings).toEqual({ ...looks, accent_color: '#0a7d6c' })
+  const unset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))
+  expect(exported.settings).toEqual({ ...unset, ...looks, accent_color: '#0a7d6c' })
   expect(await applySeed(app.context, readSeed({ organizations }))).toEqual([])
   const copy = await startApp()
   const { id: _, ...anew } = exported

@@ -3,6 +3,7 @@ import { beginIndex, rebuildIndex } from '#src/directory/organizations/attribute
 import { insertWaiting } from '#src/directory/users/waiting-store.ts'
 import { purge } from '#src/operations/purge.ts'
 import { exportSeed } from '#src/seed/export.ts'
+import { rightsFields } from '#src/seed/schema.ts'
 import { listPurges } from '#src/storage/purges.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { callerOf, create, listAll, refused } from '#test/support/callers.ts'
@@ -113,7 +114,8 @@ describe('definitions', () => {
     const ada = await add('ada', { department: 'Sales' })
     const seed = await exportSeed(app.context, { secrets: false })
     const exported = seed.organizations?.find(({ slug }) => slug === 'acme')
-    expect(exported?.settings).toEqual(acme.settings)
+    const unset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))
+    expect(exported?.settings).toEqual({ ...unset, ...acme.settings })
     expect(seed.users?.find(({ username }) => username === 'ada')?.attributes).toEqual(ada.attributes)
   })
 })
