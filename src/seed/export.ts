@@ -43,8 +43,12 @@ export const exportSeed = async (base: Core, options: ExportOptions): Promise<Re
   )
 }
 
-/** Renders a seed as YAML. Without secrets the file is suitable for version control. */
-export const renderSeed = (seed: Record<string, Row[]>): string => stringify(seed, { lineWidth: 0 })
+/**
+ * Renders a seed as YAML. Without secrets the file is suitable for version control. Texts such as `no` and
+ * `12:30` have quotes, because tools for YAML 1.1 would read a boolean and a number.
+ */
+export const renderSeed = (seed: Record<string, Row[]>): string =>
+  stringify(seed, { lineWidth: 0, compat: 'yaml-1.1' })
 
 /** The settings that give rights. Null is the default of a setting. */
 const rightsUnset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))
