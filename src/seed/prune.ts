@@ -35,15 +35,17 @@ export async function* prune({ context, tx }: SeedRun, { entries, present }: Rea
   ])
   for (const section of seedSections) {
     if (!present.has(section)) continue
-    const wanted = new Set(
-      (entries[section] as Entry[]).flatMap(({ value }) => [
-        uniqueName(section, value),
-        ...('id' in value && value.id ? [value.id] : []),
-      ]),
-    )
     // The rows are read after the organizations are pruned, because this also deletes their users and other
     // rows.
-    for (const row of await all[section](tx)) {
+    const rows = await all[section](tx)
+    const ids = new Set<string>(rows.flatMap(row => ('id' in row ? [row.id] : [])))
+    // An entry that is stored under its id does not keep another object that has its new name.
+    const wanted = new Set<string>(
+      (entries[section] as Entry[]).map(({ value }) =>
+        'id' in value && value.id && ids.has(value.id) ? value.id : uniqueName(section, value),
+      ),
+    )
+    for (const row of rows) {
       const organization = 'organization_id' in row ? slugs.get(row.organization_id) : undefined
       const entry = { ...row, organization }
       if (

@@ -203,6 +203,38 @@ describe('the objects of a file are created', () => {
     ])
   })
 
+  test('pruning deletes an object whose name an entry with an id takes, and keeps it for an unknown id', async () => {
+    const app = await startApp()
+    const github = { name: 'GitHub', type: 'oauth2', preset: 'github', client_id: 'a', client_secret: 'b' }
+    const named: Json = {
+      organizations: ['org', (slug: string) => ({ slug })],
+      users: ['usr', (username: string) => ({ username, email: `${username}@example.com` })],
+      groups: ['grp', (name: string) => ({ name })],
+      identity_providers: ['idp', (alias: string) => ({ ...github, alias })],
+      webhooks: ['hook', (name: string) => ({ name, url: 'https://siem.example/', events: ['user.*'] })],
+    }
+    const id = (prefix: string, digit: number) => `${prefix}_${UUID.slice(0, -1)}${digit}`
+    for (const [section, [prefix, entry]] of Object.entries<Json>(named)) {
+      const [first, second] = [1, 2].map(n => ({ id: id(prefix, n), ...entry(`name-${n}`) }))
+      await apply(app, { [section]: [first, second] })
+      const unknown = { [section]: [first, { ...second, id: id(prefix, 3) }] }
+      await expect(apply(app, unknown, { prune: true })).rejects.toThrow(`${section}[1]`)
+      await app.events()
+      const changes = await apply(app, { [section]: [{ ...second, id: first.id }] }, { prune: true })
+      expect(changes).toMatchObject([
+        { action: 'delete', section, name: expect.stringContaining('name-2') },
+        { action: 'update', section, name: expect.stringContaining('name-2') },
+      ])
+      const targets = (await app.events()).map(({ type, target_id }) => [type.split('.')[1], target_id])
+      expect(targets).toEqual([
+        ['deleted', second.id],
+        ['updated', first.id],
+      ])
+      const { [section]: stored = [] } = await exportSeed(app.context, { secrets: true })
+      expect(stored.filter(row => row.id !== 'org_default')).toMatchObject([{ ...second, id: first.id }])
+    }
+  })
+
   test('names that differ only in case belong to different objects, except names of users', async () => {
     const app = await startApp()
     const both = ['Editor', 'editor'].map(name => ({ name, permissions: [] }))
