@@ -140,3 +140,31 @@ test('H-21 answers by POST are limited as writes, too, although they are small',
   charge(app.context, { ...who, kind: 'stored_answer', units: 16 * 1_024 - 31 })
   expect([(await answer()).status, (await answer()).status]).toEqual([303, 429])
 })
+
+test('H-23 a refused callback leaves no event when its network has used up its writes', async () => {
+  const { app } = await startFederated()
+  const ip = '198.51.100.31'
+  await addProvider(app, 'asking')
+  const refused = async () =>
+    (await openBrowser(app, { ip }).get('/oauth/social/asking/callback?state=x')).status
+  expect(await refused()).toBe(400)
+  expect((await app.events()).at(-1)?.type).toBe('user.login_failed')
+  spendAll(app, ip, 'commit')
+  expect(await refused()).toBe(429)
+  expect(await app.events()).toEqual([])
+})
+
+test('H-21 an unsolicited response is charged each time that it is read', async () => {
+  const app = await startApp()
+  const idp = await certifiedProvider()
+  const ip = '198.51.100.32'
+  await addSaml(app, idp, 'corp', { allow_idp_initiated: true })
+  const response = encode(idp.respond({ ...ordinary(partyOf(app, 'corp')), name_id: 'robin' }))
+  const posted = await post(app, 'corp', { SAMLResponse: response }, ip)
+  expect(posted.status).toBe(303)
+  spendAll(app, ip, 'xml')
+  const { status } = await openBrowser(app, { ip }).get(posted.headers.get('location') ?? '')
+  expect(status).toBe(429)
+  const logins = await app.context.store.read(q => q.$count(q.tables.logins))
+  expect(logins).toBe(0)
+})

@@ -1,12 +1,15 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { listAccounts, removeAccount } from '#src/directory/identity-providers/account-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
+import { captureMail } from '#src/mail/captured.ts'
 import { enrolTotp, linkWith, openEnrolment } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 import { startLinking } from './linking-world.ts'
 import { addProvider, atUpstream, goThrough, pathOf } from './upstream.ts'
 
-const { app, upstream, honest, fresh, somebody, entry, usersBy, accountsOf, refusal } = await startLinking()
+const { app, upstream, honest, fresh, somebody, entry, usersBy, accountsOf, refusal } = await startLinking({
+  mail: captureMail(),
+})
 
 afterEach(honest)
 
@@ -68,6 +71,21 @@ test.each(changes)('FED-19 a provider that is %s amid a first login makes no use
   const page = await goThrough(fresh(), upstream, entry(alias), who)
   expect([page.status, page.heading]).toEqual([400, 'Signing in didn’t work'])
   expect(await usersBy(who.email)).toEqual([])
+})
+
+test.each([
+  ['off', 'approval'],
+  ['approval', 'off'],
+])('PEO-10 registration that changes from %s to %s amid a first login makes no user', async (old, now) => {
+  const allow = (registration: string) =>
+    app.admin('PUT', '/organizations/default', { settings: { registration } })
+  await allow(old)
+  const who = somebody()
+  during(() => allow(now))
+  const page = await goThrough(fresh(), upstream, entry(await own()), who)
+  expect([page.status, page.heading]).toEqual([400, 'This page has expired'])
+  expect(await usersBy(who.email)).toEqual([])
+  await allow('off')
 })
 
 test.each(changes)('FED-19 a form after a callback ends when the provider is %s', async (_, change) => {

@@ -5,7 +5,7 @@ import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addClient, addUser, authorizeUrl, PASSWORD } from '#test/support/people.ts'
 import { addProvider, goThrough, startFederated } from './upstream.ts'
 
-const { app, upstream } = await startFederated()
+const { app, upstream, honest } = await startFederated()
 await addClient(app, 'asking', { consent_required: true })
 await addProvider(app, 'upstream')
 const entry = authorizeUrl('asking').replace('/oauth/authorize', '/oauth/social/upstream')
@@ -41,6 +41,24 @@ test('H-31 a complete-profile form signs in once, and not again after signing ou
   await logOut(browser)
   await isRefused(browser, await browser.submit(page, answers()))
   await isRefused(browser, await browser.get(page.url))
+})
+
+test('FED-21 an address that is typed is not verified, whatever the provider says without an address', async () => {
+  await addProvider(app, 'trusted', { trust_email: true, client_id: 'trusted' })
+  upstream.twist = ({ claims, userinfo }) => {
+    for (const said of [claims, userinfo]) said.email_verified = true
+  }
+  const browser = fresh()
+  const page = await goThrough(browser, upstream, entry.replace('/upstream', '/trusted'), newcomer())
+  honest()
+  const victim = await addUser(app, 'victim', { email_verified: true })
+  const asked = await browser.follow(await browser.submit(page, { ...answers(), email: victim.email }))
+  expect(asked.heading).toBe('Is this you?')
+  await browser.submit(await browser.get(page.url), answers())
+  const { data } = (await app.admin('GET', `/users?search=${answers().email}`)).body
+  expect(data).toMatchObject([{ email_verified: false }])
+  const accounts = await app.context.store.read(async q => q.select().from(q.tables.external_accounts))
+  expect(accounts.map(({ user_id }) => user_id)).not.toContain(victim.id)
 })
 
 test('H-31 a form that led to a second form is used up by the login of the second form', async () => {

@@ -44,6 +44,14 @@ beforeEach(async () => {
 })
 
 describe('an invited person who comes by a provider', () => {
+  test('PEO-30 PEO-11 may have a name that looks like a name of the staff', async () => {
+    const { invitation_url } = await invite()
+    const { sub } = somebody()
+    const email = `support@${sub}.example`
+    expect((await accept(invitation_url, { sub, email })).heading).toBe('Your account')
+    expect(await usersBy(email)).toMatchObject([{ username: 'support' }])
+  })
+
   test('PEO-30 is created with the roles and groups, also where registration is closed', async () => {
     await create(app, '/roles', { name: 'auditor', permissions: [] })
     const group = await create(app, '/groups', { name: 'Sales' })

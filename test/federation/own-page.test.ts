@@ -168,6 +168,22 @@ describe('the account page', () => {
     expect((await refusal()).map(([type]) => type)).toEqual(['user.updated', 'user.login_failed'])
   })
 
+  test('one form links one account, even at two providers', async () => {
+    const { sub } = somebody()
+    const user = await addUser(app, sub)
+    const { browser, page } = await own(sub)
+    const { csrf_token = '' } = page.forms[0]?.fields ?? {}
+    const start = await browser.post('/account/identities/link', { csrf_token, provider: 'asking' })
+    const backs: string[] = []
+    for (const alias of ['asking', 'trusted']) {
+      const away = await browser.get((start.location ?? '').replace('/asking?', `/${alias}?`))
+      backs.push(pathOf(await atUpstream(upstream, away.location ?? '', { sub: `at-${sub}` })))
+    }
+    const pages = [await browser.get(backs[0] ?? ''), await browser.get(backs[1] ?? '')]
+    expect(pages.map(({ status }) => status)).toEqual([303, 400])
+    expect(await accountsOf(user.id)).toMatchObject([{ provider_id: asking.id }])
+  })
+
   test('PAG-62 does not remove the last way to sign in, not even after fresh authentication', async () => {
     const browser = fresh()
     const who = somebody()
@@ -184,8 +200,12 @@ describe('the account page', () => {
     expect(confirm.heading).toBe('Confirm it’s you')
     const [way = ''] = /\/oauth\/social\/asking\?request=[\w-]+/.exec(confirm.html) ?? []
     await refusal()
-    const stranger = await goThrough(browser, upstream, way, somebody())
-    expect([stranger.status, (await refusal()).at(-1)?.[2]]).toEqual([400, 'other_account'])
+    const known = somebody()
+    await goThrough(fresh(), upstream, entry('asking'), known)
+    for (const other of [somebody(), known]) {
+      const stranger = await goThrough(browser, upstream, way, other)
+      expect([stranger.status, (await refusal()).at(-1)?.[2]]).toEqual([400, 'other_account'])
+    }
     const end = await goThrough(browser, upstream, way, who)
     expect([end.status, end.heading]).toEqual([400, 'This request can’t be read'])
     expect(await accounts()).toContainEqual(account as never)
