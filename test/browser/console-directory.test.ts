@@ -69,6 +69,7 @@ testInChromium(
     await label('Text').fill('Read your orders')
     await tab('Applications')
     await page.getByRole('combobox', { name: 'Add an application' }).selectOption('shop')
+    await button('Add · Northwind shop').click()
     await tab('Settings')
     await label('Lifetime of tokens').fill('5m')
     await save()
@@ -110,6 +111,7 @@ testInChromium(
     await label('Only with scope').fill('profile')
     await tab('Who may sign in')
     await label('Roles').selectOption('admin')
+    await button('Add · admin').click()
     await save()
     expect(await stored('/clients/shop')).toMatchObject({
       claims: { tenant: { from: 'user.attributes.tenant', scope: 'profile' } },

@@ -114,6 +114,58 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-11 the arrow keys look through roles and applications, and a button or Enter adds one',
+  async () => {
+    const { app } = shown.served
+    for (const name of ['helper', 'support']) await create(app, '/roles', { name, permissions: [] })
+    const api = { name: 'Orders', identifier: 'https://orders.example.com' }
+    const { id } = await create(app, '/apis', { ...api, scopes: [{ name: 'read', texts: {} }] })
+    const { page, button, press, reach, goTo } = await enter()
+    const look = async (name: string, ...seen: string[]) => {
+      const choice = page.getByRole('combobox', { name, exact: true })
+      await choice.locator('option', { hasText: seen.at(-1) ?? '' }).waitFor({ state: 'attached' })
+      await reach(choice)
+      for (const label of seen) {
+        await page.keyboard.press('ArrowDown')
+        expect(await choice.locator('option:checked').innerText()).toBe(label)
+      }
+    }
+    const chips = () => page.locator('.chips li').allInnerTexts()
+    await goTo('invite', /Invite/)
+    await heading('Invitations')
+    await button('Invite a person')
+    await look('Roles', 'support', 'helper', 'admin')
+    expect(await chips()).toEqual(['user'])
+    await press(page.getByRole('combobox', { name: 'Roles' }), 'ArrowUp')
+    await button('Add · helper')
+    await page.getByRole('status').filter({ hasText: 'helper was added' }).waitFor()
+    expect(await chips()).toEqual(['helper', 'user'])
+    // The button gives the focus back, so the next key makes the next choice.
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Remove support' }).waitFor()
+    await button('Make the link')
+    await page.getByRole('dialog', { name: 'The link' }).waitFor()
+    await button('Close')
+    expect((await stored('/invitations')).data[0].roles).toEqual(['helper', 'support', 'user'])
+
+    await shown.walk(`apis/${id}#clients`)
+    await look('Served by', 'Northwind shop')
+    await look('Add an application', 'Northwind shop')
+    expect(await chips()).toEqual([])
+    expect(await page.getByRole('button', { name: 'Save changes' }).count()).toBe(0)
+    await press(page.getByRole('button', { name: 'Add · Northwind shop' }).first())
+    await page.getByRole('checkbox', { name: 'read' }).waitFor()
+    await shown.save()
+    expect(await stored(`/apis/${id}`)).toMatchObject({
+      clients: [{ client_id: 'shop', scopes: ['read'] }],
+      served_by: [],
+    })
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-11 by keyboard alone a user is disabled and signed out',
   async () => {
     const { page, button, press, goTo } = await enter()

@@ -119,12 +119,14 @@ testInChromium(
     await enterConsole(at.page, url, '/console/invitations')
     await at.button('Invite a person').click()
     await choose('Roles', 'oldest', ['role-59'])
+    await at.button('Add · oldest').click()
     await at.button('Make the link').click()
     await at.button('Close').click()
     expect((await stored('/invitations')).data[0].roles).toEqual(['oldest', 'user'])
 
     await at.walk('clients/shop#admission')
     await choose('Roles', 'oldest')
+    await at.button('Add · oldest').click()
     await at.save()
     expect((await stored('/clients/shop')).allowed_roles).toEqual(['oldest'])
 

@@ -135,6 +135,7 @@ testInChromium(
 
     await tab('Who may sign in').click()
     await label('Roles').selectOption('support')
+    await button('Add · support').click()
     await served.app.admin('DELETE', `/roles/${role.id}`)
     await tab('Settings').click()
     await button('Save changes').click()

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { useRefusals } from './api-form.tsx'
 import { Field, Refusals } from './fields.tsx'
 import { Icon } from './icons.tsx'
 import { MORE, type Options } from './options.ts'
-import { say, words } from './words.ts'
+import { joined, say, words } from './words.ts'
 
 const { common } = words
 
@@ -65,6 +65,78 @@ export const Entries = <T extends object>(props: {
   )
 }
 
+/**
+ * Chooses a value, which a button or Enter adds. The choice alone adds nothing, because each arrow key makes
+ * another choice. The choice needs a label for the id `name`.
+ */
+export const Adder = (props: {
+  name: string
+  taken: readonly string[]
+  options: Options
+  onAdd(value: string): void
+}) => {
+  const { name, taken } = props
+  const { all, more } = props.options
+  const [chosen, setChosen] = useState('')
+  const [added, setAdded] = useState('')
+  const select = useRef<HTMLSelectElement>(null)
+  const left = all.filter(([value]) => !taken.includes(value))
+  const [value, label] = left.find(([value]) => value === chosen) ?? ['', '']
+  const isRefused = useRefusals(name).length > 0
+  const choose = (value: string) => {
+    setChosen(value)
+    setAdded('')
+  }
+  const add = () => {
+    select.current?.focus()
+    if (value === '') return
+    props.onAdd(value)
+    setChosen('')
+    setAdded(say(common.added, { name: label }))
+  }
+  return (
+    <div class="input">
+      <select
+        ref={select}
+        id={name}
+        value={value}
+        aria-describedby={`${name}-about`}
+        aria-invalid={isRefused || undefined}
+        aria-disabled={left.length === 0}
+        onChange={({ currentTarget }) => {
+          if (currentTarget.value !== MORE) return choose(currentTarget.value)
+          currentTarget.value = value
+          more()
+        }}
+        onKeyDown={event => {
+          if (event.key !== 'Enter' || value === '') return
+          // Enter would send the form without the chosen value.
+          event.preventDefault()
+          add()
+        }}
+      >
+        <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
+        {left.map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <button
+        type="button"
+        aria-label={joined([words.groups.addAction, label])}
+        disabled={left.length === 0}
+        onClick={add}
+      >
+        {words.groups.addAction}
+      </button>
+      <span class="unseen" role="status">
+        {added}
+      </span>
+    </div>
+  )
+}
+
 /** Chooses some of the given values. Each chosen value has a button that removes it. */
 export const Picker = (props: {
   name: string
@@ -74,11 +146,8 @@ export const Picker = (props: {
   options: Options
   onChosen(chosen: string[]): void
 }) => {
-  const { name, chosen, onChosen } = props
-  const { all, more } = props.options
-  const labelOf = (value: string) => all.find(([known]) => known === value)?.[1] ?? value
-  const left = all.filter(([value]) => !chosen.includes(value))
-  const isRefused = useRefusals(name).length > 0
+  const { name, chosen, options, onChosen } = props
+  const labelOf = (value: string) => options.all.find(([known]) => known === value)?.[1] ?? value
   return (
     <div class="field">
       <label for={name}>{props.label}</label>
@@ -96,23 +165,12 @@ export const Picker = (props: {
             ))}
           </ul>
         )}
-        <select
-          id={name}
-          value=""
-          aria-describedby={`${name}-about`}
-          aria-invalid={isRefused || undefined}
-          disabled={left.length === 0}
-          onChange={({ currentTarget: { value } }) =>
-            value === MORE ? more() : onChosen([...chosen, value].sort())
-          }
-        >
-          <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
-          {left.map(([value, label]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </select>
+        <Adder
+          name={name}
+          taken={chosen}
+          options={options}
+          onAdd={value => onChosen([...chosen, value].sort())}
+        />
       </div>
       <div id={`${name}-about`}>
         {props.hint && <p class="hint">{props.hint}</p>}

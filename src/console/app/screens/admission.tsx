@@ -98,22 +98,20 @@ export const Admission = (props: { client: Client; onChange(change: Partial<Clie
   const isOpen = allowed_roles.length + allowed_groups.length === 0
   return (
     <Card title={text.title} lead={isOpen ? text.everyone : text.lead}>
-      <div class="pair">
-        <Picker
-          name="allowed_roles"
-          label={text.roles}
-          chosen={allowed_roles}
-          options={roles}
-          onChosen={allowed_roles => props.onChange({ allowed_roles })}
-        />
-        <Picker
-          name="allowed_groups"
-          label={text.groups}
-          chosen={allowed_groups}
-          options={groups}
-          onChosen={allowed_groups => props.onChange({ allowed_groups })}
-        />
-      </div>
+      <Picker
+        name="allowed_roles"
+        label={text.roles}
+        chosen={allowed_roles}
+        options={roles}
+        onChosen={allowed_roles => props.onChange({ allowed_roles })}
+      />
+      <Picker
+        name="allowed_groups"
+        label={text.groups}
+        chosen={allowed_groups}
+        options={groups}
+        onChosen={allowed_groups => props.onChange({ allowed_groups })}
+      />
     </Card>
   )
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ApiAnswer } from '#src/directory/apis/schema.ts'
 import { AsCode } from '../as-code.tsx'
-import { Entries, Picker, RemoveButton } from '../collections.tsx'
+import { Adder, Entries, Picker, RemoveButton } from '../collections.tsx'
 import { Deletion } from '../deletion.tsx'
 import { DurationField } from '../duration-field.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
@@ -116,7 +116,6 @@ const Clients = (props: { api: Api; options: Options; onClients(clients: Api['cl
   return (
     <Card title={text.clients} lead={text.clientsLead}>
       <div class="entries">
-        <Refusals name="clients" />
         {api.clients.length === 0 && <p class="hint">{text.clientsNone}</p>}
         {api.clients.map(({ client_id, scopes: chosen }) => (
           <fieldset key={client_id} class="entry">
@@ -152,13 +151,18 @@ const Clients = (props: { api: Api; options: Options; onClients(clients: Api['cl
             />
           </fieldset>
         ))}
-        <Choice
-          label={text.addClient}
-          value=""
-          options={[['', words.common.choose], ...options.all.filter(([id]) => !ids.includes(id))]}
-          more={options.more}
-          onValue={client_id => client_id && onClients([...api.clients, { client_id, scopes }])}
-        />
+        <div class="field">
+          <label for="client_id">{text.addClient}</label>
+          <Adder
+            name="client_id"
+            taken={ids}
+            options={options}
+            onAdd={client_id => onClients([...api.clients, { client_id, scopes }])}
+          />
+          <div id="client_id-about">
+            <Refusals name="clients" />
+          </div>
+        </div>
       </div>
     </Card>
   )

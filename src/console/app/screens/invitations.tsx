@@ -94,7 +94,7 @@ const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void })
   const { roles, list, groups } = useGrants(draft.organization_id)
   const grantable = roles.list.items.filter(isGrantable)
   return (
-    <div class="pair">
+    <>
       <Picker
         name="roles"
         label={words.nav.roles}
@@ -115,7 +115,7 @@ const Grants = (props: { draft: Draft; onChange(change: Partial<Draft>): void })
         )}
         onChosen={groups => onChange({ groups })}
       />
-    </div>
+    </>
   )
 }
 
