@@ -70,8 +70,8 @@ testInChromium(
     await page.keyboard.press('Enter')
     await heading('Staff')
     await type('Search users', 'grace')
-    await button('Add')
-    await page.getByRole('button', { name: 'Remove' }).waitFor()
+    await button('Add · grace')
+    await page.getByRole('button', { name: 'Remove · grace' }).waitFor()
     expect((await stored('/groups')).data[0]).toMatchObject({ name: 'Staff', member_count: 1 })
   },
   60_000,

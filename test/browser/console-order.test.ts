@@ -91,7 +91,7 @@ testInChromium(
     await card.getByText('No members yet').waitFor()
     expect(await at.page.locator('main .empty').count()).toBe(0)
     await at.page.getByLabel('Search users').fill('grace')
-    await at.button('Add').click()
+    await at.button('Add · grace').click()
     await card.getByRole('button', { name: 'Remove' }).waitFor()
   },
   60_000,

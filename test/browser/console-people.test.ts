@@ -237,7 +237,7 @@ testInChromium(
     const user = await addUser(app, 'ida')
     for (let n = 0; n < 21; n++) await grantTokens(app, client, user)
     await enterConsole(at.page, url, `/console/users/${user.id}`)
-    const ends = at.button('End')
+    const ends = at.button(/^End · board/)
     await at.page.getByText('20 of 21').waitFor()
     expect(await ends.count()).toBe(20)
     await at.button('Show more').click()

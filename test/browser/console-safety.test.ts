@@ -243,7 +243,7 @@ testInChromium(
     await enterConsole(page, url, `/console/users/${id}`)
     const remove = (name: string) =>
       page.getByRole('listitem').filter({ hasText: name }).getByRole('button', { name: 'Remove' }).click()
-    const dialog = page.getByRole('dialog', { name: 'Remove this factor?' })
+    const dialog = page.getByRole('dialog', { name: /^Remove (?:Key|Phone)\?$/ })
     await remove('Key')
     await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
     await dialog.getByText('This person has no other way in.').waitFor()

@@ -150,6 +150,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
                 {person(user)}
                 <button
                   type="button"
+                  aria-label={joined([words.groups.addAction, user.username])}
                   disabled={list.items.some(({ id }) => id === user.id)}
                   onClick={() =>
                     void change.run('PUT', path(user), say(words.common.added, { name: user.username }))
@@ -174,6 +175,7 @@ const Members = ({ group, onChanged }: { group: Group; onChanged(): void }) => {
                 {mayChange && (
                   <button
                     type="button"
+                    aria-label={joined([words.groups.removeAction, user.username])}
                     onClick={() =>
                       void change.run(
                         'DELETE',

@@ -69,6 +69,7 @@ export const SessionsScreen = () => {
             {mayEnd && (
               <button
                 type="button"
+                aria-label={joined([words.sessions.end, session.username, session.client_id])}
                 onClick={() => void one.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
               >
                 {words.sessions.end}

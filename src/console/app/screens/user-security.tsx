@@ -6,7 +6,7 @@ import { type PageOf, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
 import { may } from '../me.ts'
 import { Card, Refused, When } from '../parts.tsx'
-import { joined, programOf, words } from '../words.ts'
+import { fullDate, joined, programOf, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 interface Session {
@@ -40,6 +40,7 @@ export const Sessions = ({ id }: { id: string }) => {
           {may('sessions:revoke') && (
             <button
               type="button"
+              aria-label={joined([words.sessions.end, session.client_id, programOf(session.user_agent)])}
               disabled={action.dialog.isBusy}
               onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
             >
@@ -71,7 +72,7 @@ const Removal = (props: { user: string; factor: Factor; onDone(): void; onClose(
   const path = `/users/${props.user}/factors/${props.factor.id}${isLockedOut ? '?only_way_in=true' : ''}`
   return (
     <Confirm
-      title={words.user.removeFactorTitle}
+      title={say(words.user.removeFactorTitle, { name: props.factor.name })}
       text={isLockedOut ? words.user.lockedOut : words.user.removeFactorText}
       action={isLockedOut ? words.user.removeAnyway : words.user.removeFactor}
       isBusy={dialog.isBusy}
@@ -100,7 +101,11 @@ export const Factors = ({ id }: { id: string }) => {
           </span>
           <When time={factor.last_used_at} />
           {may('users:update') && (
-            <button type="button" onClick={() => setAsked(factor)}>
+            <button
+              type="button"
+              aria-label={joined([words.user.removeFactor, factor.name])}
+              onClick={() => setAsked(factor)}
+            >
               {words.user.removeFactor}
             </button>
           )}
@@ -145,10 +150,11 @@ export const Remembered = ({ id }: { id: string }) => {
               <strong>{browser.ip_address}</strong>
               <span class="hint">{browser.user_agent}</span>
             </span>
-            <When time={browser.expires_at} />
+            <span>{say(words.invitations.until, { time: fullDate(browser.expires_at) })}</span>
             {may('users:update') && (
               <button
                 type="button"
+                aria-label={joined([words.user.forget, browser.ip_address, programOf(browser.user_agent)])}
                 disabled={action.dialog.isBusy}
                 onClick={() => void action.run('DELETE', `${path}/${browser.id}`, words.user.forgotten)}
               >
