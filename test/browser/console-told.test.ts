@@ -34,3 +34,15 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-47 the focus stays in a dialog when the element that had it is removed',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/invitations')
+    await at.button('Invite a person').click()
+    await at.button('Remove user').focus()
+    await at.page.keyboard.press('Enter')
+    await at.page.locator('dialog h2:focus', { hasText: 'Invite a person' }).waitFor()
+  },
+  60_000,
+)

@@ -44,7 +44,7 @@ export const Dialog = (props: {
       onCancel={event => isHeld && event.preventDefault()}
       onClose={onClose}
     >
-      <h2>{title}</h2>
+      <h2 tabIndex={-1}>{title}</h2>
       {props.children}
     </dialog>
   )

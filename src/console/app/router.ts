@@ -131,7 +131,9 @@ const keepFocus = (): void => {
   })
   new MutationObserver(() => {
     if (!focused || focused.isConnected || document.activeElement !== document.body) return
-    document.querySelector('h1')?.focus({ preventScroll: true })
+    // Behind a modal dialog the heading of the screen cannot get the focus.
+    const heading = document.querySelector<HTMLElement>('dialog[open] h2') ?? document.querySelector('h1')
+    heading?.focus({ preventScroll: true })
   }).observe(document.body, { childList: true, subtree: true })
 }
 
