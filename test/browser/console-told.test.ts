@@ -46,3 +46,28 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-22 the messages of the API are marked as English, and name the wrong item of a list',
+  async () => {
+    await at.page.setExtraHTTPHeaders({ 'accept-language': 'ar' })
+    await enterConsole(at.page, at.served.url, '/console/clients/shop#addresses')
+    const field = at.page.locator('#redirect_uris')
+    const isEnglish = (text: string) =>
+      at.page.locator('[lang=en][dir=ltr]', { hasText: text }).filter({ visible: true }).waitFor()
+    await field.fill('https://shop.example.com/back\none\ntwo')
+    await field.press('Tab')
+    await at.page.locator('.save-bar .primary').click()
+    await isEnglish('one A redirect URI must be an absolute URI.')
+    await isEnglish('two A redirect URI must be an absolute URI.')
+    expect(await at.page.locator('[data-refused="redirect_uris.0"]').count()).toBe(0)
+
+    await at.page.route('**/clients/shop', route => route.abort())
+    await field.fill('https://shop.example.com/back')
+    await at.page.locator('.save-bar .primary').click()
+    const own = at.page.locator('.save-bar [role=alert] p')
+    await own.waitFor()
+    expect(await own.getAttribute('lang')).toBeNull()
+  },
+  60_000,
+)

@@ -4,23 +4,37 @@ import { type Limit, useLimit, useRefusals } from './api-form.tsx'
 import { Icon } from './icons.tsx'
 import { MORE } from './options.ts'
 import { Copy } from './parts.tsx'
-import { words } from './words.ts'
+import { inEnglish, words } from './words.ts'
 
 /**
- * Shows the API's refusals of a field and of its parts, such as the items of a list. If `isWhole` is true,
- * only the refusals of the field itself are shown.
+ * Shows the API's refusals of a field and of its parts. If `isWhole` is true, only the refusals of the field
+ * itself are shown. `items` are the items of a list, and stand before their refusals.
  */
-export const Refusals = ({ name, isWhole }: { name: string; isWhole?: boolean }) => (
+export const Refusals = ({
+  name,
+  isWhole,
+  items = [],
+}: {
+  name: string
+  isWhole?: boolean
+  items?: readonly string[]
+}) => (
   <>
     {useRefusals(name)
       .filter(({ field }) => !isWhole || field === name)
-      .map(({ field, message }) => (
-        <p class="field-error" key={field + message} data-refused={field} tabIndex={-1}>
-          {message}
-        </p>
-      ))}
+      .map(({ field, message }) => {
+        const item = items[Number(field.split('.').at(-1))]
+        return (
+          <p class="field-error" key={field + message} data-refused={field} tabIndex={-1} {...inEnglish}>
+            {item && <code>{item}</code>} {message}
+          </p>
+        )
+      })}
   </>
 )
+
+/** Returns the texts of a list that is edited as one text. */
+const itemsOf = (text: string): string[] => text.split(/\s+/).filter(Boolean)
 
 /**
  * Returns the API's message for a text that is too long or does not match the pattern. For a list, returns
@@ -33,7 +47,7 @@ const complaintOf = (text: string, limit: Limit): string | undefined => {
     return text !== '' && (text.length > maxLength || (pattern && !new RegExp(pattern).test(text)))
       ? message
       : undefined
-  const items = text.split(/\s+/).filter(Boolean)
+  const items = itemsOf(text)
   if (items.length > maxItems) return message
   for (const each of items) {
     const complaint = complaintOf(each, item)
@@ -100,9 +114,11 @@ export const Field = (props: {
       <div id={about}>
         {hint && <p class="hint">{hint}</p>}
         {complaint && refusals.every(({ message }) => message !== complaint) && (
-          <p class="field-error complaint">{complaint}</p>
+          <p class="field-error complaint" {...(!bad && inEnglish)}>
+            {complaint}
+          </p>
         )}
-        <Refusals name={name} />
+        <Refusals name={name} items={text.maxItems === undefined ? [] : itemsOf(value)} />
       </div>
     </div>
   )

@@ -6,7 +6,7 @@ import { Heading } from './parts.tsx'
 import { decoded, follow, opened, path, startRouter } from './router.ts'
 import { OverviewScreen } from './screens/overview.tsx'
 import { SessionError, startSession, watchIdleness } from './session.ts'
-import { words } from './words.ts'
+import { inEnglish, words } from './words.ts'
 
 const screens: Record<string, Screen> = {
   '': OverviewScreen,
@@ -83,7 +83,9 @@ const Stopped = ({ reason }: { reason: string }) => {
     <main class="stopped">
       <Gate />
       <h1>{title}</h1>
-      <p class="lead">{text}</p>
+      <p class="lead" {...(text === reason && inEnglish)}>
+        {text}
+      </p>
       {reason !== 'renewed' && (
         <a class="button primary" href={elsewhere ?? '/console'}>
           {elsewhere ? words.stopped.open : words.common.retry}

@@ -5,7 +5,7 @@ import { useStanding } from './api-form.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { may } from './me.ts'
 import { reveal, useArrival } from './router.ts'
-import { ago, exactDate, exactTime, words } from './words.ts'
+import { ago, exactDate, exactTime, inEnglish, words } from './words.ts'
 
 const { common } = words
 
@@ -135,7 +135,9 @@ export const Failure = (props: {
     <div class="empty" role="alert">
       <Icon name={icon} />
       <p class="empty-title">{title}</p>
-      <p class="hint">{text}</p>
+      <p class="hint" {...(title === common.failed && problem.request_id && inEnglish)}>
+        {text}
+      </p>
       {problem.request_id && <RequestId id={problem.request_id} />}
       {retry && problem.status !== 403 && problem.status !== 404 && (
         <button type="button" onClick={retry}>
@@ -174,7 +176,7 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   }, [problem])
   const standing = useStanding(problem)
   if (!standing) return null
-  const { error_description, details = [], request_id } = standing
+  const { error, error_description, details = [], request_id } = standing
   const isAtField = ({ field }: Detail): boolean =>
     !shown || shown.problem !== problem || shown.fields.includes(field)
   const isSaid = details.some(detail => isAtField(detail) && detail.message === error_description)
@@ -182,11 +184,11 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
     <div class="notice bad" role="alert" ref={notice}>
       <Icon name="alert" />
       <div>
-        {!isSaid && <p>{error_description}</p>}
+        {!isSaid && <p {...(error !== 'console' && request_id && inEnglish)}>{error_description}</p>}
         {details
           .filter(detail => !isAtField(detail))
           .map(({ field, message }) => (
-            <p key={field + message}>
+            <p key={field + message} {...inEnglish}>
               <code>{field}</code> {message}
             </p>
           ))}

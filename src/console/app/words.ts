@@ -33,6 +33,9 @@ const { lang: language, dir } = document.documentElement
 /** Texts of the console, in the language that the server has chosen for the page. */
 export const words: Words<typeof english> = (await (languages[language] ?? loadEnglish)()).default
 
+/** Attributes of an element whose text is English in every language, such as a message of the API. */
+export const inEnglish = { lang: 'en', dir: 'ltr' } as const
+
 const plurals = new Intl.PluralRules(language)
 
 /**

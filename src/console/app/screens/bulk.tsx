@@ -71,7 +71,8 @@ const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) 
     }
   }
   const result = say(words.users.done, { action: label, count: changed })
-  return { changed, left, result, problem: failure && { ...failure, error_description: result, details } }
+  const problem = failure && { ...failure, error: 'console', error_description: result, details }
+  return { changed, left, result, problem }
 }
 
 /**

@@ -7,7 +7,7 @@ import { may } from '../me.ts'
 import { menu } from '../menu.ts'
 import { Badge, Card, Empty, Failure, Heading, Loading, MailPlace } from '../parts.tsx'
 import { person } from '../session.ts'
-import { number, say, words } from '../words.ts'
+import { inEnglish, number, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
 const { health } = words
@@ -165,7 +165,7 @@ const Findings = ({ found }: { found: Health['data'] }) => (
         <Badge tone={tones[state]}>{health.states[state]}</Badge>
         <span>
           <strong>{health.names[name]}</strong>
-          <span class="hint" lang="en" dir="ltr">
+          <span class="hint" {...inEnglish}>
             {text}
           </span>
           {name === 'mail' && state === 'warn' && (

@@ -4,7 +4,7 @@ import { serverProgram } from '../limits.ts' with { type: 'macro' }
 import { Card, Code, Value } from '../parts.tsx'
 import { serverProgramFor } from '../server-program.ts'
 import { issuer } from '../session.ts'
-import { words } from '../words.ts'
+import { inEnglish, words } from '../words.ts'
 
 type Client = (typeof ClientAnswer)['_output']
 
@@ -83,7 +83,7 @@ export const Snippets = ({ client, secret }: { client: Client; secret?: string |
       <div class="stack">
         {all.map(({ title, code }) => (
           <div key={title}>
-            <p class="hint" lang="en" dir="ltr">
+            <p class="hint" {...inEnglish}>
               {title.split('`').map((part, i) => (i % 2 ? <Command key={part} text={part} /> : part))}
             </p>
             <Code text={code} />
