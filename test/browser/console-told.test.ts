@@ -6,6 +6,7 @@ import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { addFactorTo } from '#test/support/routes.ts'
 import { grantTokens } from '#test/support/tokens.ts'
+import { until } from '#test/support/until.ts'
 
 const at = inConsole()
 
@@ -36,6 +37,32 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-47 the same notice is announced each time',
+  async () => {
+    const { app, url } = at.served
+    const client = await addClient(app, 'board')
+    const user = await addUser(app, 'ida')
+    for (let n = 0; n < 2; n++) await grantTokens(app, client, user)
+    await enterConsole(at.page, url, `/console/users/${user.id}`)
+    const toast = at.page.locator('.toast')
+    await toast.evaluate(toast =>
+      new MutationObserver(changes => {
+        const added = changes.flatMap(({ addedNodes }) => [...addedNodes])
+        toast.dataset.told = String(Number(toast.dataset.told ?? 0) + added.length)
+      }).observe(toast, { childList: true }),
+    )
+    const ends = at.page.getByRole('button', { name: /^End/ })
+    for (const told of ['1', '2']) {
+      await ends.first().click()
+      await until(async () => (await toast.getAttribute('data-told')) === told)
+      await ends.nth(2 - Number(told)).waitFor({ state: 'detached' })
+    }
+    expect((await at.stored(`/sessions?user_id=${user.id}`)).data).toEqual([])
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-47 the focus stays in a dialog when the element that had it is removed',
   async () => {
     await enterConsole(at.page, at.served.url, '/console/invitations')
@@ -43,6 +70,39 @@ testInChromium(
     await at.button('Remove user').focus()
     await at.page.keyboard.press('Enter')
     await at.page.locator('dialog h2:focus', { hasText: 'Invite a person' }).waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-47 screen readers announce how many results the search has, and how many users are selected',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/users')
+    const announced = async (
+      within: string,
+      steps: (readonly [act: () => Promise<void>, told: string])[],
+    ) => {
+      // Only a change of an element that is on the page already is announced.
+      const element = await at.page.locator(`${within} [role=status]`).first().elementHandle()
+      for (const [act, told] of steps) {
+        await act()
+        await until(async () => (await element?.innerText()) === told)
+      }
+    }
+    const tick = (name: string) => () => at.page.getByLabel(`Select ${name}`).check()
+    await at.page.getByLabel('Select grace').waitFor()
+    await announced('main', [
+      [tick('grace'), '1 user selected'],
+      [tick('alan'), '2 users selected'],
+    ])
+    await at.page.keyboard.press('Control+k')
+    const search = (term: string) => () =>
+      at.page.getByRole('combobox', { name: 'Search or go to' }).fill(term)
+    await announced('dialog', [
+      [search('grace@'), 'Results: 1'],
+      [search('zzzz'), 'Nothing found.'],
+      [search('example.com'), 'Results: 4'],
+    ])
   },
   60_000,
 )

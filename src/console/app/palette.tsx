@@ -8,7 +8,7 @@ import { foreignOrganization } from './names.tsx'
 import { actions, type Found, isMeant } from './palette-actions.ts'
 import { nameOf } from './person-field.tsx'
 import { go, leave } from './router.ts'
-import { joined, words } from './words.ts'
+import { joined, number, words } from './words.ts'
 
 let openings = 0
 /** Serial number of the open search panel. Each opening gets a new number. 0 while the panel is closed. */
@@ -146,6 +146,7 @@ const Panel = (props: { opening: number }) => {
     return (meant.includes(each) ? 1 : 3) + Number(!title.startsWith(typed))
   }
   const shown = [...meant, ...(typed === '' ? [] : found.items)].sort((one, other) => rank(one) - rank(other))
+  const isFound = shown.length > 0 && !found.failure
   // The focus stays in the field, so the browser does not scroll the list.
   useLayoutEffect(
     () => document.getElementById(`found-${at}`)?.scrollIntoView({ block: 'nearest' }),
@@ -208,11 +209,10 @@ const Panel = (props: { opening: number }) => {
           </div>
         ))}
       </div>
-      {found.of === typed && (found.failure || shown.length === 0) && (
-        <p class="hint" role="status">
-          {found.failure ?? palette.none}
-        </p>
-      )}
+      <p class={isFound ? 'unseen' : 'hint'} role="status">
+        {found.of === typed &&
+          (isFound ? `${palette.results}: ${number(shown.length)}` : (found.failure ?? palette.none))}
+      </p>
     </dialog>
   )
 }

@@ -2,10 +2,14 @@ import { signal } from '@preact/signals'
 import { Icon } from './icons.tsx'
 
 const message = signal('')
+/** Number of notices so far. The key of a notice, so that the same text is announced again. */
+let shown = 0
 let timer: ReturnType<typeof setTimeout> | undefined
 
 /** Shows a notice that an action has succeeded. Four seconds are enough to read the few words of a notice. */
 export const show = (text: string): void => {
+  shown++
+  message.value = ''
   message.value = text
   clearTimeout(timer)
   timer = setTimeout(() => {
@@ -22,7 +26,7 @@ export const hide = (): void => {
 export const Toast = () => (
   <div class="toast" role="status">
     {message.value && (
-      <p>
+      <p key={shown}>
         <Icon name="check" /> {message.value}
       </p>
     )}

@@ -106,6 +106,9 @@ export const UsersScreen = () => {
           onValue={organization_id => change({ organization_id })}
         />
       </div>
+      <span class="unseen" role="status">
+        {selected.length > 0 && say(words.users.selected, { count: selected.length })}
+      </span>
       {selected.length > 0 && (
         <BulkBar
           users={selected}
