@@ -1,11 +1,10 @@
 /** Helpers for the templates: names, initials, icons, device names, times. */
 
 import { deviceOf } from '#src/lib/device.ts'
+import { familyFirst } from '#src/lib/family-first.ts'
 import { host } from '#src/protocol/oauth/redirect-uri.ts'
 import type { PageUser } from './data.ts'
 import { hasMessage, type Translate } from './translate.ts'
-
-const familyFirst = new Set(['hu', 'ja', 'ko', 'vi', 'zh'])
 
 /** Returns the fields of a user's name in the order that the language uses. */
 const namesIn = (locale: string) =>

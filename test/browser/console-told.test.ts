@@ -131,3 +131,21 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-22 in Japanese the family name comes first, in names and in forms',
+  async () => {
+    const names = { first_name: '美咲', last_name: '田中' }
+    const user = await addUser(at.served.app, 'tanaka', { ...names, roles: ['admin'] })
+    await at.page.setExtraHTTPHeaders({ 'accept-language': 'ja' })
+    await enterConsole(at.page, at.served.url, `/console/users/${user.id}`, 'tanaka')
+    await at.heading('田中 美咲')
+    await at.page.locator('.me-text', { hasText: '田中 美咲' }).waitFor()
+    const fields = at.page.locator('[name=last_name], [name=first_name]')
+    const order = () => fields.evaluateAll(all => all.map(each => (each as HTMLInputElement).name))
+    expect(await order()).toEqual(['last_name', 'first_name'])
+    await at.walk('users/new')
+    expect(await order()).toEqual(['last_name', 'first_name'])
+  },
+  60_000,
+)

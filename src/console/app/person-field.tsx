@@ -3,7 +3,7 @@ import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
 import { Icon } from './icons.tsx'
 import { Avatar } from './parts.tsx'
-import { words } from './words.ts'
+import { nameOrder, words } from './words.ts'
 
 /** Returns the name of a person as the screens show it. */
 export const nameOf = ({
@@ -11,7 +11,7 @@ export const nameOf = ({
   last_name,
   username,
 }: Pick<UserAnswer, 'first_name' | 'last_name' | 'username'>): string =>
-  `${first_name} ${last_name}`.trim() || username
+  nameOrder(first_name, last_name).join(' ').trim() || username
 
 const Person = ({ user }: { user: UserAnswer }) => (
   <span class="person">

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import * as oauth from 'oauth4webapi'
 import { CONSOLE_CLIENT } from '#src/lib/ids.ts'
+import { nameOrder } from './words.ts'
 
 /** The user of the console, read from the ID token. */
 export interface Person {
@@ -102,12 +103,12 @@ export const signInAnew = (): Promise<never> => {
 
 const accept = (access_token: string, claims: Record<string, unknown>): void => {
   const text = (name: string): string => String(claims[name] ?? '')
-  const name = `${text('given_name')} ${text('family_name')}`.trim() || text('preferred_username')
+  const name = nameOrder(text('given_name'), text('family_name')).join(' ').trim()
   token = access_token
   sessionStorage.setItem(ORGANIZATION, `org_${text('org_id')}`)
   person.value = {
     sub: text('sub'),
-    name,
+    name: name || text('preferred_username'),
     email: text('email'),
     organization_id: `org_${text('org_id')}`,
   }

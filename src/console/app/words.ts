@@ -1,4 +1,5 @@
 import { deviceOf } from '#src/lib/device.ts'
+import { familyFirst } from '#src/lib/family-first.ts'
 import type english from './words/en.json'
 
 /**
@@ -46,6 +47,10 @@ const isolated = (text: string): string => (dir === 'rtl' ? `\u2068${text}\u2069
 /** Joins the texts that are not empty. Each text keeps its own direction. */
 export const joined = (texts: readonly (string | null | undefined | false)[]): string =>
   texts.flatMap(text => (text ? isolated(text) : [])).join(' · ')
+
+/** Returns the first and the last name of a person, or their fields, in the order of the language. */
+export const nameOrder = <T>(first: T, last: T): T[] =>
+  familyFirst.has(language) ? [last, first] : [first, last]
 
 /** Fills in the `{name}` parameters of a text. `count` chooses the plural form. */
 export const say = (text: Text, params: Record<string, string | number>): string => {

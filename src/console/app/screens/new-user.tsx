@@ -9,7 +9,7 @@ import { OrganizationField } from '../organization-field.tsx'
 import { AsCurl, Card, Heading, Refused } from '../parts.tsx'
 import { go, opened, query, startVisit, useUnsaved } from '../router.ts'
 import { show } from '../toast.tsx'
-import { say, words } from '../words.ts'
+import { nameOrder, say, words } from '../words.ts'
 import { Grants, join, type Membership, type NotJoined, useGrants } from './grants.tsx'
 
 const letters = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
@@ -147,8 +147,7 @@ export const NewUserScreen = () => {
           {field('username', words.users.username)}
           {field('email', words.users.email, 'email')}
           <div class="pair">
-            {field('first_name', words.users.firstName)}
-            {field('last_name', words.users.lastName)}
+            {nameOrder(field('first_name', words.users.firstName), field('last_name', words.users.lastName))}
           </div>
           <Field
             name="password"

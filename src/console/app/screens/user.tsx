@@ -15,7 +15,7 @@ import { nameOf } from '../person-field.tsx'
 import { RoleChecks, useRoles } from '../role-checks.tsx'
 import { sendsMail } from '../session.ts'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { nameOrder, say, words } from '../words.ts'
 import { Attributes, type Organization } from './attributes.tsx'
 import { Applications, Groups, useGroups } from './user-access.tsx'
 import { Factors, Log, Remembered, Sessions } from './user-security.tsx'
@@ -52,8 +52,7 @@ const Profile = (props: { user: UserAnswer; loaded: Loaded<UserAnswer>; groups: 
     <EditForm edit={edit} path={path} stored={user}>
       <Card title={words.user.profile}>
         <div class="pair">
-          {field('first_name', words.users.firstName)}
-          {field('last_name', words.users.lastName)}
+          {nameOrder(field('first_name', words.users.firstName), field('last_name', words.users.lastName))}
         </div>
         {field('username', words.users.username)}
         {field('email', words.users.email)}
