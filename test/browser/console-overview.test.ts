@@ -58,6 +58,7 @@ testInChromium(
     const { body } = await served.app.admin('GET', '/statistics')
     expect(await page.locator('.chart tbody tr').count()).toBe(body.data.length)
     expect(await page.locator('.chart rect.good').count()).toBe(1)
+    expect(await page.locator('.chart g title').last().textContent()).toEndWith(' · Sign-ins: 1 · Failed: 0')
   },
   60_000,
 )

@@ -5,6 +5,8 @@ import { testInChromium } from '#test/support/chromium.ts'
 import { enterConsole, inConsole } from '#test/support/console.ts'
 import { addClient, addUser } from '#test/support/people.ts'
 import { addFactorTo } from '#test/support/routes.ts'
+import { certify } from '#test/support/saml/certificate.ts'
+import { newPair } from '#test/support/saml/identity-provider.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 
@@ -128,6 +130,24 @@ testInChromium(
     const own = at.page.locator('.save-bar [role=alert] p')
     await own.waitFor()
     expect(await own.getAttribute('lang')).toBeNull()
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-22 the end of a certificate is a date of the language',
+  async () => {
+    const notAfter = new Date('2031-01-31T12:00:00Z')
+    const { id } = await create(at.served.app, '/identity-providers', {
+      type: 'saml',
+      alias: 'acme',
+      name: 'Acme',
+      entity_id: 'https://idp.example/metadata',
+      sso_url: 'https://idp.example/sso',
+      certificates: [await certify(newPair(), { notAfter })],
+    })
+    await enterConsole(at.page, at.served.url, `/console/identity-providers/${id}`)
+    await at.page.getByText(/^until Jan 31, 2031, /).waitFor()
   },
   60_000,
 )

@@ -52,6 +52,16 @@ test('CON-22 each language has each word of the console, with the same names in 
   }
 })
 
+test('CON-22 one change and one new event have a form of their own in languages that inflect the word', async () => {
+  for (const language of ['es', 'fr', 'it', 'pt']) {
+    const words = new Map(flat(await read(language)))
+    for (const key of ['/users/done', '/log/resume']) {
+      const { one, other } = words.get(key) as Record<string, string>
+      expect([language, key, one]).not.toEqual([language, key, other])
+    }
+  }
+})
+
 test('CON-22 the console speaks the languages of the pages', () => {
   expect(languages).toEqual([...locales].sort())
 })

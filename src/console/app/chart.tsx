@@ -1,4 +1,4 @@
-import { dayOf, number, say, words } from './words.ts'
+import { dayOf, joined, number, words } from './words.ts'
 
 /** Counts of one day. */
 export interface Point {
@@ -57,7 +57,13 @@ export const Chart = ({ points: all }: { points: Point[] }) => {
           const [good, bad] = [scale(logins), scale(failed_logins)]
           return (
             <g key={start}>
-              <title>{say(words.overview.bar, { day: dayOf(start), logins, failed: failed_logins })}</title>
+              <title>
+                {joined([
+                  dayOf(start),
+                  `${words.overview.logins}: ${number(logins)}`,
+                  `${words.overview.failed}: ${number(failed_logins)}`,
+                ])}
+              </title>
               <rect x={n * step} y="0" width={step} height={height - FOOT} class="hover" />
               {logins > 0 && (
                 <rect x={x} y={height - FOOT - good} width={bar} height={good} rx="2" class="good" />

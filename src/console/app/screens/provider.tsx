@@ -10,7 +10,7 @@ import { NewDialog } from '../new-dialog.tsx'
 import { Badge, Card, EventsLink, Heading, Refused, Value } from '../parts.tsx'
 import { show } from '../toast.tsx'
 import { UnloadedScreen } from '../unloaded.tsx'
-import { say, words } from '../words.ts'
+import { fullDate, say, words } from '../words.ts'
 import { Connection } from './connection.tsx'
 import { type Provider, returnAddress, typeNames } from './provider-facts.ts'
 
@@ -84,7 +84,7 @@ const Facts = ({ provider }: { provider: Provider }) => (
           <dd>
             {subject}{' '}
             <Badge tone={expired ? 'warn' : 'plain'}>
-              {say(words.providers.until, { date: expires_at.slice(0, 10) })}
+              {say(words.providers.until, { date: fullDate(expires_at) })}
             </Badge>
           </dd>
         </div>
