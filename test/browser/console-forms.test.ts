@@ -191,3 +191,20 @@ testInChromium(
   },
   60_000,
 )
+
+testInChromium(
+  'CON-12 on a phone a refusal fits the bar that saves',
+  async () => {
+    const { page, served } = at
+    await page.setViewportSize({ width: 320, height: 700 })
+    await enterConsole(page, served.url, '/console/clients/shop#addresses')
+    await page.getByLabel('Redirect URIs').fill('one')
+    await at.button('Save changes').click()
+    await page.locator('.save-bar .request-id').waitFor()
+    // A part that is too wide sticks out at the start of the bar, to which nobody can scroll.
+    const leftOf = (selector: string) =>
+      page.locator(selector).evaluate(element => element.getBoundingClientRect().left)
+    expect(await leftOf('.save-bar .notice')).toBeGreaterThan(await leftOf('.save-bar'))
+  },
+  60_000,
+)
