@@ -42,6 +42,27 @@ test('PAG-22 a refused form puts the focus on its first wrong field', async () =
   expect(Object.values(focused).filter(([wrong, focus]) => wrong !== focus)).toEqual([])
 })
 
+test('PAG-22 a form that must wait marks no field as wrong, and describes its field by the notice', async () => {
+  const signUp = find('sign-up.usual')
+  const waiting = { ...signUp.data, error: { code: 'throttled', seconds: 600 } }
+  const shown = [
+    await inputsOf(find('reset-password.refused')),
+    await inputsOf(find('email-code.throttled')),
+    await inputsOf({ ...signUp, data: waiting } as typeof signUp),
+  ]
+  for (const inputs of shown) {
+    expect(inputs.filter(input => 'aria-invalid' in input)).toEqual([])
+    expect(inputs.filter(input => input['aria-describedby'] === 'notice')).toHaveLength(1)
+  }
+})
+
+test('PAG-22 the notice of a change has the focus, so that a screen reader says it', async () => {
+  const html = await show('account-profile.usual')
+  expect(html.match(/<[^>]* autofocus[ >]/g)).toEqual([
+    '<div class="alert good" id="notice" role="status" tabindex="-1" autofocus>',
+  ])
+})
+
 test('PAG-21 a password generator gets the rules', async () => {
   const [password] = (await inputsOf(find('set-up.empty'))).filter(({ name }) => name === 'password')
   expect(password?.passwordrules).toBe(

@@ -164,7 +164,7 @@ test('counts and times follow the conventions of the language', () => {
     pl: [
       ...['1_sekunda', '16_sekund', '10_minut', 'Ostatnia aktywność: 3 godziny temu'],
       ...['Nie masz już żadnego kodu.', 'Masz jeszcze 1 kod.', 'Masz jeszcze 8 kodów.'],
-      'Firefox w\u00a0systemie Windows',
+      'Firefox (Windows)',
     ],
     pt: [
       ...['1_segundo', '16_segundos', '10_minutos', 'Última atividade: há 3 horas'],
