@@ -45,14 +45,14 @@ export const startDev = async (
     }
     return output
   }
-  await untilOutput(terminal ? /gatehouse token/ : /\{"event":"ready".*\}\n/)
+  await untilOutput(terminal ? /gatehouse token .*\r\n/ : /\{"event":"ready".*\}\n/)
   const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
   return {
     ready: line && JSON.parse(line),
     output: () => output,
     untilOutput,
     kill: signal => child.kill(signal),
-    exited: child.exited,
+    exited: ended.then(() => child.exited),
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGTERM')
       await child.exited

@@ -50,7 +50,7 @@ export interface Running {
   /** Calls the admin API as the first admin client. */
   admin(method: string, path: string, body?: unknown): Promise<{ status: number; body: Json }>
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGHUP'): void
-  /** Resolves to the exit code when the process has ended. */
+  /** Resolves to the exit code when the process has ended and its output is read. */
   exited: Promise<number>
 }
 
@@ -83,9 +83,8 @@ export const serveExecutable = async (
       if (line) ready.resolve(JSON.parse(line))
     }
   }
-  void Promise.all([collect(child.stdout), collect(child.stderr)]).then(() =>
-    ready.reject(new Error(`no ready line:\n${output}`)),
-  )
+  const collected = Promise.all([collect(child.stdout), collect(child.stderr)])
+  void collected.then(() => ready.reject(new Error(`no ready line:\n${output}`)))
   const { url, port } = await ready.promise
 
   return {
@@ -94,7 +93,7 @@ export const serveExecutable = async (
     data_dir: directory,
     pid: child.pid,
     output: () => output,
-    exited: child.exited,
+    exited: collected.then(() => child.exited),
     signal: name => child.kill(name),
     admin: adminAt(url, SECRET),
     [Symbol.asyncDispose]: async () => {
