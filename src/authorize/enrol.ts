@@ -15,7 +15,7 @@ import { advance, decide, isStale, resume } from './advance.ts'
 import { applyResult, completeWithFactor } from './authentication-result.ts'
 import type { BrowserLogin } from './eligible-logins.ts'
 import { enrolPage, hasNoPassword, offerPasskeyPage, secretFor } from './factor-pages.ts'
-import { chooseLogin, openStep, roundOf, type StoredFlow } from './flow.ts'
+import { chooseLogin, findFlow, openStep, roundOf, type StoredFlow } from './flow.ts'
 import { show } from './step-pages.ts'
 import { consumeRound, findPending } from './store.ts'
 
@@ -31,7 +31,10 @@ export const postEnrol =
     const flow = chooseLogin(opened, login_id)
     const next = await decide(context, browser, flow)
     if ((next.step !== 'enrol' && next.step !== 'offer_passkey') || next.login.id !== login_id) {
-      if (isStale(next, login_id) || opened.pending.enrolled) return advance(context, browser, opened, 'post')
+      // Another copy of the form may have enrolled the factor after this request was read.
+      const current = await findFlow(context, browser, opened.handle)
+      if (isStale(next, login_id) || current.pending.enrolled)
+        return advance(context, browser, current, 'post')
       throw new PageError('expired', 400)
     }
     const { login, step } = next

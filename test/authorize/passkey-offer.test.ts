@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
-import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
+import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import {
   addPasskeyUser,
   codeOf,
@@ -103,6 +103,29 @@ describe('PEO-15 the offer of a passkey', () => {
     browser.cookies.delete('gatehouse_login_8080')
     const done = await logIn(browser, username)
     expect((await codeRow(app, answerOf(done).code)).acr).toBe('1')
+  })
+
+  test('is answered once, also when the second copy of the form has begun before the first one was handled', async () => {
+    const { store } = app.context
+    const { read } = store
+    const browser = withPasskeys()
+    const page = await logIn(browser, (await newUser()).username)
+    const credential = newPasskey().create(optionsOf(page))
+    const send = () => browser.submit(page, { credential }, '/oauth/enrol')
+    await app.events()
+    let first: Page | undefined
+    store.read = async body => {
+      const found = await read(body)
+      if (Object(found).request_hash) {
+        store.read = read
+        first = await send()
+      }
+      return found
+    }
+    const second = await send()
+    expect([first?.status, second.status, second.heading]).toEqual([200, 303, ''])
+    expect(answerOf(await browser.follow(second)).code).toBeString()
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.mfa_enabled'])
   })
 
   test('is answered once, for the login that it shows', async () => {
