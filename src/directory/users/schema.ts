@@ -35,7 +35,8 @@ const Email = z
     text => canonicalEmail(text) !== undefined,
     'An e-mail address such as name@example.com, without quotes, comments or a dot at its end.',
   )
-  .meta({ format: 'email' })
+  // The domain may have non-ASCII letters, which `email` does not allow.
+  .meta({ format: 'idn-email' })
 
 const Password = z
   .string('A password.')
