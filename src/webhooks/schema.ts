@@ -58,7 +58,7 @@ export const writable = {
   name: line(128, 1).describe('Shown to administrators, unique in the organization.'),
   url: z.string(URI).max(2048, URI).refine(isWebUrl, URI).describe('Receiver of the events.'),
   events: set(pattern, 50)
-    .refine(list => list.length > 0, 'At least one event type.')
+    .min(1, 'At least one event type.')
     .describe('Event types that the webhook gets; `*` stands for any text: `user.*`.'),
   all_organizations: flag.describe(
     'Whether the webhook gets the events of all organizations; allowed only in the default organization.',

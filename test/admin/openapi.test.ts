@@ -83,6 +83,11 @@ test('API-27 a parameter that is true or false is a boolean, and a search has it
   expect(schemaOf('GET /users', 'search')).toEqual({ type: 'string', maxLength: 256 })
 })
 
+test('API-05 a webhook has at least one event type', () => {
+  const { CreateWebhook, UpdateWebhook } = document.components.schemas
+  for (const { properties } of [CreateWebhook, UpdateWebhook]) expect(properties.events.minItems).toBe(1)
+})
+
 test('every operation states its permission, path parameters, success answer and error shape', () => {
   for (const { key, path, operation } of operations) {
     expect([key, permissions]).toEqual([key, expect.arrayContaining([operation['x-permission']])])
