@@ -140,7 +140,7 @@ const isReference = (value: unknown): value is { env: string } =>
 /**
  * Replaces `{ env: NAME }` in secret fields by the value of the variable. In other fields it is not allowed,
  * so that a reviewer can read their values in the file. A reference to a variable that is not set stays, and
- * the schema refuses it later.
+ * the schema refuses it later. A CI system sets a missing secret as an empty variable.
  */
 const withSecrets = (input: unknown, env: Environment): unknown => {
   if (!isRecord(input)) return input
@@ -148,7 +148,7 @@ const withSecrets = (input: unknown, env: Environment): unknown => {
     const entries = input[section]
     const fill = (entry: unknown): unknown => {
       const given = isRecord(entry) ? entry[field] : undefined
-      return isReference(given) ? { ...(entry as Json), [field]: env[given.env] ?? given } : entry
+      return isReference(given) ? { ...(entry as Json), [field]: env[given.env] || given } : entry
     }
     return [section, Array.isArray(entries) ? entries.map(fill) : entries]
   })

@@ -50,7 +50,10 @@ const secret = (about: string) =>
     .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
     .transform((value, issues) => {
       if (typeof value === 'string') return value
-      issues.addIssue({ code: 'custom', message: `The environment variable ${value.env} is not set.` })
+      issues.addIssue({
+        code: 'custom',
+        message: `The environment variable ${value.env} is not set, or is empty.`,
+      })
       return z.NEVER
     })
     .meta({ description: about })

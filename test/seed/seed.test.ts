@@ -326,12 +326,18 @@ test('USR-23 a temporary password stays temporary in an export with secrets', as
 
 test('secrets come from the environment where the file says so', async () => {
   const app = await startApp()
-  const seed = parseSeed(
-    'clients: [{ client_id: one, type: confidential, client_secret: { env: ONE_SECRET }, grant_types: [client_credentials], scopes: [a] }]',
-    'seed.yaml',
-    { ONE_SECRET: 'from-the-environment' },
+  const seed = (env: Record<string, string>) =>
+    parseSeed(
+      'clients: [{ client_id: one, type: confidential, client_secret: { env: ONE_SECRET }, grant_types: [client_credentials], scopes: [a] }]',
+      'seed.yaml',
+      env,
+    )
+  await app.events()
+  await expect(applySeed(app.context, seed({ ONE_SECRET: '' }))).rejects.toThrow(
+    'seed.yaml:1: clients[0].client_secret: The environment variable ONE_SECRET is not set, or is empty.',
   )
-  await applySeed(app.context, seed)
+  expect(await app.events()).toEqual([])
+  await applySeed(app.context, seed({ ONE_SECRET: 'from-the-environment' }))
   expect(await app.tokenOf('one', 'from-the-environment')).toBeString()
 })
 
