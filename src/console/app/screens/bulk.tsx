@@ -47,7 +47,7 @@ const REFUSED = [403, 404, 409]
 /**
  * Changes users one after the other. Passes over refused users. Stops after another failure, or when `next`
  * returns false. The `problem` names each user whose call has failed. `left` has the refused users, and after
- * another failure those whose turn has not come.
+ * a stop those whose turn has not come.
  */
 const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) => boolean) => {
   const { label, run } = bulks[bulk]
@@ -56,7 +56,10 @@ const changeAll = async (bulk: Bulk, users: UserAnswer[], next: (index: number) 
   const left: UserAnswer[] = []
   const details: Detail[] = []
   for (const [index, user] of users.entries()) {
-    if (!next(index)) break
+    if (!next(index)) {
+      left.push(...users.slice(index))
+      break
+    }
     try {
       await run(user)
       changed++
@@ -109,12 +112,12 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(left: UserAnswer[])
       return !isStopped.current
     })
     setDone(undefined)
-    if (problem && !isStopped.current) {
-      setLeft(left)
-      return setProblem(problem)
-    }
-    if (changed > 0) show(result)
-    finish(left)
+    if (changed > 0 && (isStopped.current || !problem)) show(result)
+    if (!problem) return finish(left)
+    // Cancel may have closed the dialog, which names the users whose call has failed.
+    setAsked(bulk)
+    setLeft(left)
+    setProblem(problem)
   }
   /** Closes the dialog. A running change stops after the current user. */
   const close = () => {
