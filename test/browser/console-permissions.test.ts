@@ -219,15 +219,16 @@ testInChromium(
     await addUser(served.app, 'helen', { organization_id, roles: ['user', 'desk'] })
     const { id } = await addUser(served.app, 'carol', {
       organization_id,
-      attributes: { level: 3, vip: true, teams: ['red'], note: '1' },
+      attributes: { level: 3, vip: true, teams: ['red'], note: '1', limit: 5, tags: ['x'] },
     })
     await enterConsole(page, served.url, `/console?organization=${organization_id}`, 'helen')
     await at.walk(`users/${id}`)
-    const changes = { level: '4', vip: 'false', teams: '["red", "blue"]', note: '2' }
+    const others = { limit: '1e400', tags: 'null' }
+    const changes = { level: '4', vip: 'false', teams: '["red", "blue"]', note: '2', ...others }
     for (const [name, value] of Object.entries(changes))
       await page.locator(`[name="attributes.${name}"]`).fill(value)
     await at.save()
-    const attributes = { level: 4, vip: false, teams: ['red', 'blue'], note: '2' }
+    const attributes = { level: 4, vip: false, teams: ['red', 'blue'], note: '2', ...others }
     expect((await at.stored(`/users/${id}`)).attributes).toEqual(attributes)
     expect((await at.stored(`/events?type=user.updated&target_id=${id}`)).data).toHaveLength(1)
     for (const path of [`users/${id}`, `roles/${role.id}`]) {

@@ -194,7 +194,9 @@ const likeStored = (stored: unknown, typed: string): unknown => {
   if (shown(stored) === typed) return stored
   try {
     const value: unknown = JSON.parse(typed)
-    if (typeof stored !== 'string' && typeof value === typeof stored) return value
+    // A number beyond the range, such as 1e400, would be sent as null.
+    const isNull = JSON.stringify(value) === 'null'
+    if (typeof stored !== 'string' && typeof value === typeof stored && !isNull) return value
   } catch {}
   return typed
 }
