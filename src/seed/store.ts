@@ -108,10 +108,10 @@ export const rolesOfGroups = (q: Queries) => {
     .orderBy(r.name)
 }
 
-/** Returns all clients except dynamic clients, in the order of their creation. */
+/** Returns all clients except dynamic clients, in the order of their ids, which each instance has. */
 export const allClients = (q: Queries): Promise<Client[]> => {
   const { clients: t } = q.tables
-  return q.select().from(t).orderBy(t.created_at, t.client_id)
+  return q.select().from(t).orderBy(t.client_id)
 }
 
 /** Returns all identity providers with their default roles, in the order of their creation. */
