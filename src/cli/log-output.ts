@@ -5,7 +5,7 @@ import { write, writeSync } from 'node:fs'
  * they do not fill the memory.
  */
 const MOST_WAITING = 1 << 20
-/** Maximum milliseconds for which `flush` and `close` wait for a slow reader. */
+/** Maximum milliseconds for which `close`, and `flush` of a non-blocking output, wait for a slow reader. */
 const LONGEST_WAIT = 200
 
 /** The standard output of a server. A write that fails never stops the server: see `print.ts`. */
@@ -14,7 +14,8 @@ interface LogOutput {
   write(text: string): void
   /**
    * Adds the text to the queue, and writes the queue before it returns. Texts stay in the queue if a write
-   * fails, or if the reader is slower than `LONGEST_WAIT`.
+   * fails, or if the reader is slower than `LONGEST_WAIT`. A text whose asynchronous write is under way may
+   * follow later, and is lost if the process ends first.
    */
   flush(text: string): void
   /**
@@ -24,7 +25,10 @@ interface LogOutput {
   close(): Promise<void>
 }
 
-/** Opens the standard output for writes that do not block. Each text is a write of its own. */
+/**
+ * Opens the standard output. Each text is a write of its own. `write` is asynchronous, because pipes, sockets
+ * and disks usually block: during a synchronous write to a slow one, the server would answer no request.
+ */
 export const openLogOutput = (): LogOutput => {
   const waiting: Uint8Array[] = []
   let size = 0

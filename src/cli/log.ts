@@ -17,7 +17,10 @@ const PIPE_BUF = 4_096
 
 interface Log {
   log: Logger
-  /** Writes all lines before it returns, unless a write fails or the reader is too slow. */
+  /**
+   * Writes the collected lines before it returns, unless a write fails or the reader is too slow. Does not
+   * wait for an earlier write that is under way.
+   */
   flush(): void
   /**
    * Resolves when all lines are written, or their reader is too slow. The process must not end earlier,

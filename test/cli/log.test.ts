@@ -16,7 +16,7 @@ const program = `
   flush()
   process.exit(0)`
 
-test('a flush of the log writes its lines before it returns', async () => {
+test('a flush of the log writes the collected lines before it returns', async () => {
   const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'pipe')
   await Bun.$`mkfifo ${pipe}`
   const child = Bun.spawn([process.execPath, '-e', program, pipe], { cwd: join(import.meta.dir, '../..') })
