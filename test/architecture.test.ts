@@ -302,8 +302,9 @@ const stateful = [
   // State of a request. Its key is the request object, because Elysia and its adapters pass on nothing else.
   'http/call.ts',
   'resource-server/elysia.ts',
-  // State of a database connection, and state of an app.
+  // State of a database connection or pool, and state of an app.
   'storage/store.ts',
+  'storage/postgres/connect.ts',
   'resource-server/fastify.ts',
   // The process has one order of ids, one pool of threads and one set of file locks.
   'lib/ids.ts',

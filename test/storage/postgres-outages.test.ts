@@ -307,6 +307,40 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
+  test('without enough connections some writes are 503 in time, and the others use those that are open', async () => {
+    const limit = (count: number) => `ALTER ROLE few CONNECTION LIMIT ${count}`
+    await ask(`${server.url}/postgres`, 'CREATE ROLE few LOGIN', 'CREATE DATABASE few OWNER few', limit(3))
+    const few = `${server.url}/few`.replace('gatehouse@', 'few@')
+    const store = await openPostgres({ url: few, connections: 4 })
+    /** Starts writes that end when all have begun or one was refused. Returns the refusals. */
+    const together = async (count: number, name: string) => {
+      const gate = Promise.withResolvers<void>()
+      let begun = 0
+      const one = (_: unknown, n: number) =>
+        store
+          .write(async tx => {
+            await put(tx, `${name} ${n}`)
+            if (++begun === count) gate.resolve()
+            await gate.promise
+          })
+          .catch(error => {
+            gate.resolve()
+            return error
+          })
+      return (await Promise.all(Array.from({ length: count }, one))).filter(Boolean)
+    }
+    // One connection receives notices, so two are left for writes.
+    const refused = await together(4, 'short')
+    expect(refused).toMatchObject(Array(2).fill({ ...unavailable, cause: { errno: '53300' } }))
+    for (const { cause } of refused) expect(cause.cause.message).toContain('too many connections')
+    expect(await together(2, 'open')).toEqual([])
+    await ask(`${server.url}/postgres`, limit(-1))
+    expect(await together(4, 'enough')).toEqual([])
+    expect(await ask(few, "SELECT FROM settings WHERE name ~ '^(short|open|enough) '")).toHaveLength(8)
+    expect(store.metrics.render()).toMatch(/^gatehouse_commit_queue 0$/m)
+    await store.close()
+  }, 60_000)
+
   test('a server that vanished is given up: reads ask again, writes run again', async () => {
     // A new connection has to answer within this time, also on a busy machine.
     const began = performance.now()

@@ -36,6 +36,25 @@ export const withTimeout = async <T>(
   }
 }
 
+/** The error with which a connection of the pool was refused or closed last. */
+const refusals = new WeakMap<SQL, Error>()
+
+/**
+ * Reserves a pooled connection within `CONNECT_TIMEOUT`. When PostgreSQL refuses only a part of the
+ * connections of a pool, Bun's `reserve` waits without a limit, and no error reaches the caller.
+ */
+const reserveInTime = (pool: SQL): Promise<ReservedSQL> => {
+  const late = Promise.withResolvers<never>()
+  const reserved = pool.reserve()
+  const giveUp = () => {
+    const message = `There was no free connection for ${CONNECT_TIMEOUT} s.`
+    // 53300 is too_many_connections.
+    late.reject(Object.assign(new Error(message, { cause: refusals.get(pool) }), { errno: '53300' }))
+    reserved.then(connection => connection.release()).catch(() => {})
+  }
+  return withTimeout(Promise.race([reserved, late.promise]), giveUp, CONNECT_TIMEOUT * 1_000)
+}
+
 /**
  * Reserves a pooled connection on which `first` succeeds, and returns the connection with the result of
  * `first`. Tries at most `pooled` + 1 connections. If all `pooled` connections are dead, the pool opens a new
@@ -47,7 +66,7 @@ export const reserve = async <T>(
   first: (connection: ReservedSQL) => Promise<T>,
 ): Promise<{ connection: ReservedSQL; value: T }> => {
   for (let dead = 0; ; dead++) {
-    const connection = await pool.reserve()
+    const connection = await reserveInTime(pool)
     try {
       return { connection, value: await first(connection) }
     } catch (error) {
@@ -99,13 +118,14 @@ export const connectTo = (
   { url, database, tls }: Parsed,
   max: number,
   parameters: Record<string, string | number> = {},
-): SQL =>
-  new SQL({
+): SQL => {
+  const pool = new SQL({
     url,
     database,
     ...(tls && { tls }),
     max,
     connectionTimeout: CONNECT_TIMEOUT,
+    onclose: error => void (error && refusals.set(pool, error)),
     connection: {
       application_name: 'gatehouse',
       client_min_messages: 'warning',
@@ -120,6 +140,8 @@ export const connectTo = (
       ...parameters,
     },
   })
+  return pool
+}
 
 const reasons: Record<string, string> = {
   '25006': 'the server is a standby or read-only at present',

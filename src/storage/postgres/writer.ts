@@ -179,7 +179,7 @@ const openWriter = (
       inTransaction = false
     }
   }
-  return { attempt, drop }
+  return { attempt, drop, isConnected: () => connection !== undefined }
 }
 
 /**
@@ -219,7 +219,9 @@ export const postgresWriter = (
   const give = (writer: (typeof all)[number]): void => {
     const next = waiting.shift()
     if (next) next(writer)
-    else idle.push(writer)
+    // `take` uses a writer without a connection last. PostgreSQL may refuse further connections.
+    else if (writer.isConnected()) idle.push(writer)
+    else idle.unshift(writer)
   }
 
   const persist = async <T>(writer: (typeof all)[number], body: Body<T>, first: Mode): Promise<Done<T>> => {
