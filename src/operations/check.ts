@@ -6,6 +6,7 @@ import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import { openStoredKey } from '#src/federation/saml/key.ts'
 import { findSamlKey } from '#src/federation/saml/store.ts'
 import { openTotpSecret } from '#src/sign-in/totp.ts'
+import { isDamage } from '#src/storage/sqlite/inspect.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { type KeyRow, listKeys } from '#src/tokens/key-store.ts'
 import { openWebhookSecret } from '#src/webhooks/signature.ts'
@@ -22,12 +23,18 @@ const isWhole = ({ master }: Core, { id, private_key, public_jwk }: KeyRow): boo
   }
 }
 
-/** Checks the signing keys: returns a line for each broken key, and the number of keys. */
+/**
+ * Checks the signing keys: returns a line for each broken key, and the number of keys.
+ *
+ * @throws Error when the database cannot be read, for example because a table is locked. This is no damage
+ */
 export const checkKeys = async (base: Core): Promise<{ findings: string[]; count: number }> => {
   let keys: KeyRow[]
   try {
     keys = await base.store.read(listKeys)
-  } catch {
+  } catch (error) {
+    // JSON.parse throws a SyntaxError for a changed text.
+    if (!(error instanceof SyntaxError) && !isDamage(error)) throw error
     return { findings: ['keys: the stored keys cannot be read'], count: 0 }
   }
   const broken = keys.filter(key => !isWhole(base, key))

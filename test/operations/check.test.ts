@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import type { Context } from '#src/context.ts'
@@ -10,11 +11,14 @@ import { newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { sealSecret } from '#src/sign-in/totp.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
 import { backUp } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { startApp } from '#test/support/app.ts'
+import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
+import { temporaryPostgres } from '#test/support/postgres.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 
@@ -165,4 +169,25 @@ test('secrets sealed by another key, or moved to another row, are named and neve
   expect((await checkSealed(context)).findings).toEqual([
     `secrets: the secret of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
   ])
+})
+
+testOnPostgres('keys that cannot be decoded are damage, and a locked table is not', async () => {
+  const { context } = await startApp()
+  const { url, drop } = await temporaryPostgres()
+  const store = await openPostgres({ url, stall: 500 })
+  const there = { ...context, store }
+  const sql = new SQL({ url, max: 1 })
+  await sql.begin(async other => {
+    await other.unsafe('LOCK TABLE signing_keys IN ACCESS EXCLUSIVE MODE')
+    await expect(checkKeys(there)).rejects.toMatchObject({ code: 'temporarily_unavailable', status: 503 })
+  })
+  expect(await checkKeys(there)).toEqual({ findings: [], count: 0 })
+  const private_key = Buffer.alloc(1)
+  const key = { id: newId('key', 0), alg: 'ES256', public_jwk: {}, private_key, created_at: 0, active_at: 0 }
+  await store.write(tx => tx.insert(tx.tables.signing_keys).values(key))
+  await sql.unsafe("UPDATE signing_keys SET public_jwk = '{'")
+  expect(await checkKeys(there)).toEqual({ findings: ['keys: the stored keys cannot be read'], count: 0 })
+  await sql.close()
+  await store.close()
+  await drop()
 })
