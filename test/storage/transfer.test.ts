@@ -27,6 +27,7 @@ import { temporaryDatabase } from '#test/support/store.ts'
 import { bearer, get, grantTokens, refresh } from '#test/support/tokens.ts'
 import { until } from '#test/support/until.ts'
 import { walkEveryFlow } from '#test/support/walk.ts'
+import { ask } from './copies.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -106,6 +107,20 @@ describe('from SQLite to PostgreSQL', () => {
     },
     30_000,
   )
+
+  testOnPostgres('a database that shows bytes in the format `escape` is served and copied', async () => {
+    const app = await settled()
+    const { url, drop } = await temporaryPostgres()
+    await ask(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET bytea_output = 'escape'`)
+    await toPostgres(pathOf(app), url, { replace: false, onProgress })
+    const store = await openPostgres({ url, connections: 2 })
+    expect(await checkKeys({ ...app.context, store })).toEqual({ findings: [], count: 2 })
+    await store.close()
+    const back = newFile()
+    await toFile(url, back, { online: false, onProgress })
+    expect(rowsOf(back)).toEqual(rowsOf(pathOf(app)))
+    await drop()
+  })
 
   testOnPostgres('the copy has one state of a file that another process writes to', async () => {
     const path = pathOf(await settled())

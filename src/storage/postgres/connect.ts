@@ -129,6 +129,8 @@ export const connectTo = (
     connection: {
       application_name: 'gatehouse',
       client_min_messages: 'warning',
+      // Bun reads no other format, and the copy to the other engine writes this one.
+      bytea_output: 'hex',
       statement_timeout: STATEMENT_TIMEOUT,
       // PostgreSQL ends a transaction that is idle for a minute, because the transaction can hold locks.
       idle_in_transaction_session_timeout: 60_000,
