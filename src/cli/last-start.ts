@@ -15,7 +15,10 @@ interface LastStart {
   local_url: string
   /** Version, commit and runtime of the server (`VERSION_LINE`); missing in files of older versions. */
   version?: string | undefined
-  /** Settings of the server on which findings of `doctor` depend; missing in files of older versions. */
+  /**
+   * Settings of the server on which `restore` and findings of `doctor` depend; missing in files of older
+   * versions.
+   */
   settings?: string[] | undefined
 }
 
@@ -26,16 +29,18 @@ const localUrl = ({ host, tls_cert }: Config, port: number): string => {
   return `${tls_cert ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** Returns the names of the settings of TLS and mail that are set, and `host` if it is not loopback. */
+/**
+ * Returns the names of the settings of database, TLS and mail that are set, and `host` if it is not loopback.
+ */
 export const setNames = (config: Config): string[] => [
-  ...(['tls_cert', 'trusted_proxies', 'smtp_url', 'mail_from'] as const).filter(
+  ...(['database_url', 'tls_cert', 'trusted_proxies', 'smtp_url', 'mail_from'] as const).filter(
     name => String(config[name] ?? '') !== '',
   ),
   ...(isLocalHost(config.host) ? [] : ['host']),
 ]
 
 /**
- * Stores the addresses for {@link loadServerConfig}, and the version and the names of settings for `doctor`.
+ * Stores the addresses for {@link loadServerConfig}, the version, and the names of settings.
  * A server on PostgreSQL starts even if it cannot write to the data directory. In that case nothing is
  * stored.
  */

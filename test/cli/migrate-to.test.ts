@@ -2,7 +2,7 @@
  * Tests with the executable that an instance moves to PostgreSQL and back, and that PostgreSQL is backed up.
  */
 import { afterAll, expect } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore } from '#src/storage/open.ts'
@@ -46,6 +46,12 @@ testOnPostgres(
     expect(await run(on, 'backup', backup)).toMatchObject({ code: 0, stderr: '' })
     await addRole(second, 'after-the-backup')
     expect((await run(on, 'restore', backup, '--force')).code).toBe(75)
+    const { ino } = statSync(join(data_dir, 'gatehouse.db'))
+    expect(await run({}, 'restore', backup, '--force')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Give this command its database_url, or remove server.json to'),
+    })
+    expect(statSync(join(data_dir, 'gatehouse.db')).ino).toBe(ino)
     await stop(second)
     expect(await run(on, 'restore', backup)).toMatchObject({
       code: 1,

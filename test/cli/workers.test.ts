@@ -120,7 +120,7 @@ testOnPostgres(
     await until(() => server.output().includes('all workers were replaced'))
     // Commands read here which settings the workers have.
     const { settings } = JSON.parse(readFileSync(join(server.data_dir, 'server.json'), 'utf8'))
-    expect(settings).toEqual(['smtp_url', 'mail_from'])
+    expect(settings).toEqual(['database_url', 'smtp_url', 'mail_from'])
     expect(await statuses()).toEqual([200])
     expect(before.filter(isAlive)).toEqual([])
 
