@@ -85,27 +85,6 @@ const refusals = () => {
     await drop()
   })
 
-  test.each([
-    ['08P01', 'unsupported startup parameter: enable_seqscan', 78],
-    ['08P01', 'no such database: x', 78],
-    ['08P01', 'no more connections allowed (max_client_conn)', 75],
-    ['57P04', 'database "x" does not exist any more', 78],
-    ['57P05', 'terminating connection', 75],
-  ])('a pooler or server refuses with %s, %s', async (code, message, exit_code) => {
-    const fields = Buffer.from(`SFATAL\0C${code}\0M${message}\0\0`)
-    const head = Buffer.alloc(5, 'E')
-    head.writeInt32BE(fields.length + 4, 1)
-    using server = Bun.listen({
-      hostname: '127.0.0.1',
-      port: 0,
-      socket: { data: socket => void socket.end(Buffer.concat([head, fields])) },
-    })
-    await expect(openPostgres({ url: `postgres://u:p@127.0.0.1:${server.port}/x` })).rejects.toMatchObject({
-      message: `PostgreSQL at 127.0.0.1:${server.port}, database x: ${message}.`,
-      exit_code,
-    })
-  })
-
   test('the database is empty, for commands that create none', async () => {
     const { url, drop } = await temporaryPostgres(true)
     expect(await refusal(url, { migrate: false })).toMatch(

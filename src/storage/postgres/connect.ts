@@ -36,6 +36,9 @@ export const withTimeout = async <T>(
   }
 }
 
+/** Level of the messages that PostgreSQL sends. It is not the default, so it shows if a session has it. */
+const MESSAGES = 'warning'
+
 /** The error with which a connection of the pool was refused or closed last. */
 const refusals = new WeakMap<SQL, Error>()
 
@@ -128,7 +131,7 @@ export const connectTo = (
     onclose: error => void (error && refusals.set(pool, error)),
     connection: {
       application_name: 'gatehouse',
-      client_min_messages: 'warning',
+      client_min_messages: MESSAGES,
       // Bun reads no other format, and the copy to the other engine writes this one.
       bytea_output: 'hex',
       statement_timeout: STATEMENT_TIMEOUT,
@@ -162,6 +165,7 @@ const reasons: Record<string, string> = {
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
+const POOLER = 'this is a pooler that refuses or drops session parameters; connect to PostgreSQL itself'
 /**
  * Codes of further conditions that may be temporary. For these, and when the connection is lost, the command
  * exits with 75.
@@ -180,18 +184,21 @@ export const refusal = (error: unknown, where: string): StorageError => {
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
   const known = codes.find(code => Object.hasOwn(reasons, code))
   const message = error instanceof Error ? error.message : `${error}`
-  const reason = known ? reasons[known] : message
+  const reason = /^unsupported startup parameter/.test(message) ? POOLER : known ? reasons[known] : message
   const lasts = codes.some(code => lasting.test(`${code} ${message}`))
   const isPassing = !lasts && (isLost(error) || codes.some(code => passing.test(code)))
   return new StorageError(`${where}: ${reason}.`, isPassing ? 75 : 78)
 }
 
 /**
- * Checks the server's version and encoding. Only the encoding UTF-8 can store every text.
+ * Checks the session parameters, and the server's version and encoding. PgBouncer drops the parameters that
+ * its `ignore_startup_parameters` names. Only the encoding UTF-8 can store every text.
  *
- * @throws StorageError when the version or encoding is not supported
+ * @throws StorageError when `connectTo` has set no parameters, or the version or encoding is not supported
  */
 export const requireServer = async (sql: SQL, where: string): Promise<void> => {
+  const [parameter] = await sql.unsafe('SHOW client_min_messages')
+  if (parameter.client_min_messages !== MESSAGES) throw new StorageError(`${where}: ${POOLER}.`)
   const [row] = await sql.unsafe('SHOW server_version_num')
   const version = Math.floor(Number(row.server_version_num) / 10_000)
   if (version < MIN_VERSION)
