@@ -102,7 +102,7 @@ describe('from SQLite to PostgreSQL', () => {
       expect(rowsOf(back)).toEqual(before)
       expect(Object.values(before).filter(rows => rows.length === 0)).toEqual([])
       using db = new Database(back)
-      expect(inspect(db).findings).toEqual([])
+      expect(inspect(db)).toEqual({ findings: [], rows })
       await drop()
     },
     30_000,
