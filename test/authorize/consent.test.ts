@@ -201,6 +201,14 @@ describe('O-65 the posted fields must equal those of the request', () => {
     )
     expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
   })
+
+  test('fifty denials at once send one error', async () => {
+    const { page, browser } = await asked()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => browser.submit(page, { decision: 'deny' })),
+    )
+    expect(answers.filter(({ status }) => status === 302)).toHaveLength(1)
+  })
 })
 
 describe('O-65 approval counts only for the user named on the page', () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { listAccounts, removeAccount } from '#src/directory/identity-providers/account-store.ts'
 import type { UserId } from '#src/lib/ids.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -130,6 +131,15 @@ test('FED-20 an account that is unlinked while a login through it begins signs n
   expect(await loginsOf(user?.id)).toEqual(before)
 })
 
+/** Links the accounts of a user to a new user. */
+const passOn = async (of: UserId) => {
+  const { id: user_id } = await addUser(app, somebody().sub)
+  await app.context.store.write(async tx => {
+    const { external_accounts: t } = tx.tables
+    await tx.update(t).set({ user_id }).where(eq(t.user_id, of))
+  })
+}
+
 /** Returns a signed-in user who is linking an account. `back` is the callback with the provider's answer. */
 const linking = async (alias: string) => {
   const { sub } = somebody()
@@ -199,6 +209,7 @@ describe('FED-20 a login that waits for the second factor', () => {
     ['its provider is deleted', ({ alias }) => changes[1]?.[1](alias) as Promise<unknown>],
     ['its provider is moved', ({ alias }) => changes[2]?.[1](alias) as Promise<unknown>],
     ['its account is unlinked', ({ user_id }) => unlinkAll(user_id)],
+    ['its account is linked to another user', ({ user_id }) => passOn(user_id)],
   ]
 
   test.each(ends)('ends when %s, and adds no factor', async (_, end) => {

@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { openKeys } from '#src/tokens/keys.ts'
+import { revokeKey } from '#src/tokens/rotation.ts'
+import { keyBase } from './key-base.ts'
+
+test('keys that change while they are read are read again', async () => {
+  const base = await keyBase()
+  let during = () => Promise.resolve()
+  const read: typeof base.store.read = async work => {
+    const found = await base.store.read(work)
+    const change = during
+    during = () => Promise.resolve()
+    await change()
+    return found
+  }
+  const keys = await openKeys({ ...base, store: { ...base.store, read } })
+  await keys.ready()
+  const kids = async (): Promise<string[]> =>
+    JSON.parse((await keys.published()).body).keys.map(({ kid }: { kid: string }) => kid)
+  const [old = ''] = await kids()
+  base.touched()
+  during = () => revokeKey(base, old)
+  expect(await kids()).not.toContain(old)
+})
