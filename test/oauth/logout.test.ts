@@ -199,6 +199,20 @@ describe('with a valid id_token_hint', () => {
     expect(await events()).toEqual([])
   })
 
+  test('a request that overtakes another leaves nothing for it to end or record', async () => {
+    const { browser, tokens } = await shopping('alice')
+    const url = logoutUrl({ id_token_hint: tokens.id_token })
+    const { store } = app.context
+    const { write } = store
+    store.write = async body => {
+      store.write = write
+      expect((await browser.get(url)).status).toBe(200)
+      return write(body)
+    }
+    expect((await browser.get(url)).status).toBe(200)
+    expect(await events()).toEqual([loggedOut(alice), revoked(alice, sessionOf(tokens))])
+  })
+
   test('a form from the application’s site is replayed as a GET', async () => {
     const { browser, tokens } = await shopping('alice')
     const form = { id_token_hint: tokens.id_token, post_logout_redirect_uri: GOODBYE, junk: 'x' }

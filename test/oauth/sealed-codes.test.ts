@@ -169,6 +169,16 @@ describe.each([
     expect((await redeem(app, shop, ownerless)).status).toBe(401)
   })
 
+  test('O-75 revocation at one client after another leaves the codes of both invalid', async () => {
+    const login_id = await addLogin(app, alice)
+    const clients = [client, other]
+    const codes = await Promise.all(clients.map(each => addCode(app, each, alice, { ...more, login_id })))
+    for (const { client_id } of clients)
+      await app.admin('DELETE', `/sessions?${new URLSearchParams({ user_id: alice.id, client_id })}`)
+    for (const [i, each] of clients.entries())
+      expect(await redeem(app, each, codes[i] ?? '')).toMatchObject(invalid)
+  })
+
   test('O-75 revocation at one client keeps codes of other clients, and codes issued afterwards, valid', async () => {
     const login_id = await addLogin(app, alice)
     const [dead, kept] = [

@@ -233,6 +233,30 @@ export const services: Case[] = [
     },
   },
   {
+    name: 'service client fetch: a late 401 does not drop the token that another call has fetched since',
+    async run(world) {
+      const { issuer } = world
+      const waiting: (() => void)[] = []
+      const api = async ({ url, headers }: Request) => {
+        if (url.endsWith('/slow') && waiting.length === 0) await new Promise<void>(go => waiting.push(go))
+        return new Response('', { status: headers.get('authorization') === 'Bearer first' ? 401 : 200 })
+      }
+      const client = clientOf(world, {
+        fetch: (input, init) => {
+          const request = new Request(input, init)
+          return request.url.startsWith(issuer.issuer) ? issuer.fetch(request) : api(request)
+        },
+      })
+      issuer.intercept = tokenAnswer('first', 3600)
+      await client.getToken()
+      issuer.intercept = tokenAnswer('second', 3600)
+      const slow = client.fetch('https://orders.example.test/slow')
+      same((await client.fetch('https://orders.example.test/fast')).status, 200)
+      waiting[0]?.()
+      same([(await slow).status, issuer.requests.length], [200, 2])
+    },
+  },
+  {
     name: 'service client: settings are checked at once, also those of the environment',
     async run(world) {
       const { client } = world.sdk

@@ -73,6 +73,7 @@ export const settings: Case[] = [
         'clockTolerance',
       ])
       same(problems({ issuer, audience: 'a', jwksUri: '/keys', realm: '' }), ['realm', 'jwksUri'])
+      same(problems({ issuer, audience: 'a', realm: 'org_' }), ['realm'])
       same(problems({ issuer, audience: 'a', keys: { keys: [] } }), ['keys'])
     },
   },
