@@ -26,8 +26,8 @@ export const decrypt = (encrypted: Element, key: KeyObject, allow_cbc: boolean):
       { key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash },
       cipherValue(inside ?? beside),
     )
-    if (secret.length !== cipher.key_bytes) throw new Error('wrong key length')
-    const plain = cipher.name.endsWith('gcm') ? openGcm : openCbc
+    // `createDecipheriv` refuses a key of another length than the cipher needs.
+    const plain = cipher.endsWith('gcm') ? openGcm : openCbc
     return new TextDecoder('utf-8', { fatal: true }).decode(plain(cipher, secret, cipherValue(data)))
   } catch (cause) {
     throw new SamlError('not_decrypted', undefined, { cause })
@@ -43,8 +43,8 @@ const oaepHashOf = (method: Element | undefined): string | undefined => {
 const cipherValue = (parent: Element | undefined): Buffer =>
   Buffer.from(textOf(find(find(parent, 'xenc:CipherData'), 'xenc:CipherValue')), 'base64')
 
-const openGcm = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
-  const decipher = createDecipheriv(name as 'aes-256-gcm', secret, sealed.subarray(0, 12), {
+const openGcm = (cipher: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
+  const decipher = createDecipheriv(cipher as 'aes-256-gcm', secret, sealed.subarray(0, 12), {
     authTagLength: 16,
   })
   decipher.setAuthTag(sealed.subarray(12).subarray(-16))
@@ -56,8 +56,8 @@ const openGcm = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
  * (https://www.w3.org/TR/xmlenc-core1/#sec-Padding). Every padding is accepted, so there is no padding
  * oracle.
  */
-const openCbc = ({ name }: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
-  const decipher = createDecipheriv(name, secret, sealed.subarray(0, 16)).setAutoPadding(false)
+const openCbc = (cipher: Cipher, secret: Buffer, sealed: Buffer): Buffer => {
+  const decipher = createDecipheriv(cipher, secret, sealed.subarray(0, 16)).setAutoPadding(false)
   const padded = Buffer.concat([decipher.update(sealed.subarray(16)), decipher.final()])
   return padded.subarray(0, padded.length - ((padded.at(-1) ?? 0) & 15 || 16))
 }

@@ -1,20 +1,17 @@
 import { namespaces } from './names.ts'
 
 /** A content encryption algorithm: https://www.w3.org/TR/xmlenc-core1/#sec-Alg-Block */
-export interface Cipher {
-  readonly name: 'aes-128-gcm' | 'aes-256-gcm' | 'aes-128-cbc' | 'aes-256-cbc'
-  readonly key_bytes: 16 | 32
-}
+export type Cipher = 'aes-128-gcm' | 'aes-256-gcm' | 'aes-128-cbc' | 'aes-256-cbc'
 
 // https://www.w3.org/TR/xmlenc-core1/#sec-AES-GCM
 export const gcm = new Map<string, Cipher>([
-  [`${namespaces.xenc11}aes128-gcm`, { name: 'aes-128-gcm', key_bytes: 16 }],
-  [`${namespaces.xenc11}aes256-gcm`, { name: 'aes-256-gcm', key_bytes: 32 }],
+  [`${namespaces.xenc11}aes128-gcm`, 'aes-128-gcm'],
+  [`${namespaces.xenc11}aes256-gcm`, 'aes-256-gcm'],
 ])
 /** CBC does not protect integrity, so it is allowed only for providers with `allow_cbc`. */
 export const cbc = new Map<string, Cipher>([
-  [`${namespaces.xenc}aes128-cbc`, { name: 'aes-128-cbc', key_bytes: 16 }],
-  [`${namespaces.xenc}aes256-cbc`, { name: 'aes-256-cbc', key_bytes: 32 }],
+  [`${namespaces.xenc}aes128-cbc`, 'aes-128-cbc'],
+  [`${namespaces.xenc}aes256-cbc`, 'aes-256-cbc'],
 ])
 
 /**

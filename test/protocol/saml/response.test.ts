@@ -198,6 +198,19 @@ describe('S-34 encrypted assertions', () => {
     expect(refusal(encode(xml), expected)).toBe('not_decrypted')
   })
 
+  test.each(['gcm', 'cbc'])('S-34 a key that is too short or too long for its cipher (%s)', mode => {
+    const lax = { ...expected, allow_cbc: true }
+    for (const [bits, other] of [
+      [128, 256],
+      [256, 128],
+    ]) {
+      const cipher = `aes${bits}-${mode}` as 'aes128-gcm'
+      const xml = idp.respondEncrypted(said(), ourPair.publicKey, 'assertion', { cipher })
+      expect(refusal(encode(xml), lax)).toBeUndefined()
+      expect(refusal(encode(xml.replace(cipher, `aes${other}-${mode}`)), lax)).toBe('not_decrypted')
+    }
+  })
+
   test('S-34 changed, truncated and empty ciphertexts get the same refusal', () => {
     const xml = idp.respondEncrypted(said(), ourPair.publicKey, 'assertion')
     const values = [...xml.matchAll(/<xenc:CipherValue>([^<]*)/g)].map(match => match[1] ?? '')
