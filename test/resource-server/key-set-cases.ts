@@ -83,6 +83,17 @@ export const keySets: Case[] = [
     },
   },
   {
+    name: 'a kid that is longer than 256 characters makes no fetch',
+    async run({ issuer, route }) {
+      const ask = await route()
+      accepted(await ask(await issuer.token()))
+      for (const length of [257, 256]) {
+        refused(await ask(await issuer.token({}, { kid: 'k'.repeat(length) })), 'unknown_key')
+        same(issuer.requests.length, length === 256 ? 2 : 1)
+      }
+    },
+  },
+  {
     name: 'one bogus kid over and over leaves room for a rotation',
     async run({ clock, issuer, route }) {
       const ask = await route()
