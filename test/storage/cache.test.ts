@@ -13,7 +13,8 @@ test('reads wait for the load of the same result, except for a load that began b
   const old = [load(store, 'a'), load(store, 'a')]
   await store.write(async tx => tx.changed('clients'))
   const current = [load(store, 'a'), load(store, 'a')]
-  for (const open of gates) open()
+  // The load that began first ends last, and its result must not replace the later one.
+  for (const open of gates.toReversed()) open()
   expect(await Promise.all([...old, ...current])).toEqual([1, 1, 2, 2])
   expect(await load(store, 'a')).toBe(2)
 })
