@@ -39,3 +39,20 @@ test('PAG-71 a code is entered only for the user whom the page names', async () 
   const { code } = answerOf(await enter(second.page, second.code))
   expect((await codeRow(app, code)).amr).toEqual(['otp'])
 })
+
+test('PAG-65 the next account is asked for its own name, not shown that of the code', async () => {
+  const mail = captureMail()
+  const app = await startApp({}, { mail })
+  await addClient(app, 'shop', { consent_required: true })
+  await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
+  await addUser(app, 'xaver', { email_verified: true })
+  const browser = openBrowser(app)
+  const form = await browser.get(linkWith(await browser.get(authorizeUrl('shop')), '/oauth/email-code'))
+  const page = await browser.follow(await browser.submit(form, { username: 'xaver' }, '/oauth/email-code'))
+  while ((await deliverMails(app.context)) > 0);
+  const code = /^\d{6}$/m.exec(mail.mails[0]?.text ?? '')?.[0] ?? ''
+  const consent = await browser.follow(await browser.submit(page, { code }, '/oauth/email-code'))
+  const login = await browser.follow(await browser.submit(consent, {}, '/oauth/other-account'))
+  const again = await browser.get(linkWith(login, '/oauth/email-code'))
+  expect([again.heading, again.html.includes('xaver')]).toEqual([form.heading, false])
+})

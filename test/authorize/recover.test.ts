@@ -164,6 +164,23 @@ describe('PEO-16 a user without a password', () => {
       expect(await app.events()).toEqual([])
     })
 
+  test('is stopped by a password that an administrator sets while the code is checked', async () => {
+    const { user, codes } = await addPasskeyUser(app, `person${++made}`)
+    const browser = openBrowser(app)
+    const page = await openPage(browser)
+    const { store } = app.context
+    const { write } = store
+    store.write = async body => {
+      store.write = write
+      await app.admin('POST', `/users/${user.id}/reset-password`, { password: PASSWORD })
+      return write(body)
+    }
+    const form = { username: user.username, recovery_code: codes[0] ?? '' }
+    const late = await browser.submit(page, form, '/oauth/recover')
+    expect([late.status, late.heading]).toEqual([400, 'This page has expired'])
+    expect(await unusedCodes(user.id)).toBe(codes.length)
+  })
+
   test('is let in by only one of two requests with one code at once', async () => {
     const { user, codes } = await addPasskeyUser(app, `person${++made}`)
     const [one, two] = [openBrowser(app), openBrowser(app)]
