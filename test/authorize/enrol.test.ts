@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { eq } from 'drizzle-orm'
 import { HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
+import { newId } from '#src/lib/ids.ts'
 import { startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
 import { answerOf, type Browser, openBrowser } from '#test/support/browser.ts'
@@ -223,6 +225,19 @@ test('PEO-14 twenty factors are the maximum, but a required passkey may exceed i
     choice = await browser.follow(await browser.get('/account/security/add'))
   }
   const open = await browser.follow(await browser.get('/account/security/add'))
+  const { store } = app.context
+  const { write } = store
+  const [known] = await factorsOf(user)
+  if (!known) throw new Error('no factor')
+  const id = newId('fac', app.clock.now())
+  store.write = async body => {
+    store.write = write
+    await write(async tx => void (await tx.insert(tx.tables.factors).values({ ...known, id })))
+    return write(body)
+  }
+  const { page: late } = await enrolTotp(app, browser, choice)
+  expect([late.status, late.heading]).toEqual([403, 'This page isn’t open to you'])
+  await write(async tx => void (await tx.delete(tx.tables.factors).where(eq(tx.tables.factors.id, id))))
   await enrolTotp(app, browser, choice)
   expect(await factorsOf(user)).toHaveLength(20)
   const page = await browser.get(linkWith(open, 'kind=totp')).catch(() => open)

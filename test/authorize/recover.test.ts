@@ -203,6 +203,25 @@ test('PAG-65 a recovery that is left for another account ends', async () => {
   expect(await pending()).toMatchObject({ recovered_by: null, proof: null, login_id: null })
 })
 
+test('a recovery ends when an account of the browser is chosen', async () => {
+  const { user, codes } = await addPasskeyUser(app, `person${++made}`)
+  const browser = openBrowser(app)
+  for (let i = 0; i < 2; i++) {
+    const { username } = await addUser(app, `person${++made}`)
+    await signIn(browser, await browser.get(authorizeUrl('web', { prompt: 'login' })), username)
+  }
+  const chooser = await browser.get(authorizeUrl('web', { prompt: 'select_account' }))
+  const login = await browser.follow(await browser.submit(chooser, { login: 'other' }))
+  const form = await browser.get(linkWith(login, '/oauth/recover'))
+  const fields = { username: user.username, recovery_code: codes[0] ?? '' }
+  await browser.submit(form, fields, '/oauth/recover')
+  const pending = () =>
+    app.context.store.read(async q => (await q.select().from(q.tables.authorization_requests)).at(-1))
+  expect(await pending()).toMatchObject({ recovered_by: user.id, proof: { user_id: user.id } })
+  await browser.submit(chooser, { login: 'other' })
+  expect(await pending()).toMatchObject({ recovered_by: null, proof: null })
+})
+
 test('new recovery codes are announced by mail, because a thief may have made them', async () => {
   const { user, browser } = await addPasskeyUser(app, `person${++made}`)
   const page = await browser.get('/account/security')

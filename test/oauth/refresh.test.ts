@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { DAY, SECOND } from '#src/lib/duration.ts'
 import { findRefreshGrant, rotateRefreshToken } from '#src/sessions/refresh-tokens.ts'
 import { type Json, startApp } from '#test/support/app.ts'
+import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, PASSWORD } from '#test/support/people.ts'
 import { bearer, claimsOf, get, grantTokens, refresh } from '#test/support/tokens.ts'
 
@@ -150,6 +151,22 @@ describe('rotation', () => {
     expect(lost).toMatchObject(refusal('invalid_scope'))
     const { body } = await refresh(app, changed, tokens.refresh_token)
     expect(body.scope).toBe('openid')
+  })
+
+  test('a scope that the client has lost is not granted again for an API', async () => {
+    const changed = await addClient(app, 'caller')
+    const identifier = 'https://called.example'
+    await create(app, '/apis', {
+      identifier,
+      name: 'Called',
+      scopes: [],
+      clients: [{ client_id: 'caller', scopes: [] }],
+    })
+    const tokens = await grantTokens(app, changed, alice, { scope: 'openid email', resources: identifier })
+    expect(tokens.scope).toBe('openid email')
+    await app.admin('PUT', '/clients/caller', { scopes: ['openid'] })
+    const { body } = await refresh(app, changed, tokens.refresh_token)
+    expect([body.scope, claimsOf(body.access_token).aud]).toEqual(['openid', identifier])
   })
 })
 
