@@ -1,8 +1,10 @@
 import { beforeEach, expect, test } from 'bun:test'
+import { touchDevice } from '#src/directory/users/device-store.ts'
 import { HOUR } from '#src/lib/duration.ts'
+import { hashSecret, newSecret, type SecretHash } from '#src/lib/secrets.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { linkWith } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, logInTo, PASSWORD } from '#test/support/people.ts'
@@ -119,4 +121,16 @@ test('PEO-47 an administrator of another organization forgets no browser', async
   const answer = await app.admin('DELETE', `/sessions?user_id=${user.id}&organization_id=${id}`)
   expect(answer.status).toBe(200)
   expect(await devicesOf(user.id)).toHaveLength(4)
+})
+
+test('of a user’s browsers the latest 50 are kept, and a browser of two users is kept for the other', async () => {
+  const [first, second] = [await addUser(app, 'many'), await addUser(app, 'few')]
+  const shared = hashSecret(newSecret())
+  const touch = (user: Json, device_hash: SecretHash, last_seen_at: number) =>
+    app.context.store.write(tx => touchDevice(tx, { user_id: user.id, device_hash, last_seen_at }))
+  for (const user of [first, second]) await touch(user, shared, 1)
+  for (let seen = 2; seen < 52; seen++) await touch(first, hashSecret(newSecret()), seen)
+  const kept = (await devicesOf(first.id)).map(({ last_seen_at }) => last_seen_at)
+  expect(kept.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i + 2))
+  expect(await devicesOf(second.id)).toMatchObject([{ device_hash: shared }])
 })
