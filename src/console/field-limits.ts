@@ -11,7 +11,6 @@ import type { Limit } from './app/api-form.tsx'
 interface Schema {
   $ref?: string
   type?: string
-  format?: string
   properties?: Record<string, Schema>
   additionalProperties?: Schema | false
   items?: Schema
@@ -97,7 +96,7 @@ const refusalOf = (body: z.ZodType, path: Path, schema: Schema): string | undefi
 }
 
 const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
-  const { minLength = 0, maxLength, minimum: min, maximum: max, format, maxItems } = schema
+  const { minLength = 0, maxLength, minimum: min, maximum: max, maxItems } = schema
   if (schema.type === 'array') {
     const item = limitOf(body, [[...path, 0], resolved(schema.items ?? {}), false])
     return {
@@ -111,7 +110,7 @@ const limitOf = (body: z.ZodType, [path, schema, isNeeded]: Found): Limit => {
   const pattern = refusalOf(body, path, {}) === message ? schema.pattern : undefined
   const isText = maxLength !== undefined || pattern !== undefined
   const isNumber = min !== undefined || max !== undefined
-  const refusesEmpty = minLength > 0 || schema.pattern !== undefined || format === 'email' || isNumber
+  const refusesEmpty = minLength > 0 || schema.pattern !== undefined || isNumber
   return {
     ...(maxLength !== undefined && { maxLength }),
     ...(pattern !== undefined && { pattern }),

@@ -85,6 +85,13 @@ test('CON-12 the console knows the limits of each operation that has a form', ()
   ])
 })
 
+test('CON-12 the forms of a user require what the API requires', () => {
+  for (const operation of ['POST /users', 'PUT /users/*']) {
+    const fields = Object.entries(limits[operation] ?? {})
+    expect(fields.flatMap(([name, { required }]) => (required ? [name] : []))).toEqual(['username', 'email'])
+  }
+})
+
 test('CON-12 the API refuses what a limit excludes, in the words of the console', async () => {
   for (const [operation, name, { maxLength, pattern, message, min, max, maxItems }] of each()) {
     const place = `${operation} ${name}`
