@@ -62,8 +62,15 @@ describe('WHK-15 a webhook is refused', () => {
   test('WHK-15 for all organizations, outside the default one', async () => {
     const { id: organization_id } = await addOrganization(app, 'acme')
     const input = { ...shop, organization_id, all_organizations: true }
-    const { status, body } = await app.admin('POST', '/webhooks', input)
-    expect([status, body.details[0].field]).toEqual([422, 'all_organizations'])
+    const hook = await create(app, '/webhooks', { ...shop, organization_id })
+    for (const [method, path, sent] of [
+      ['POST', '/webhooks', input],
+      ['PUT', `/webhooks/${hook.id}`, { all_organizations: true }],
+    ] as const) {
+      const { status, body } = await app.admin(method, path, sent)
+      expect([status, body.details[0].field]).toEqual([422, 'all_organizations'])
+    }
+    expect((await app.admin('GET', `/webhooks/${hook.id}`)).body.all_organizations).toBe(false)
   })
 
   test('WHK-15 when the organization has a hundred', async () => {
@@ -93,21 +100,50 @@ test('WHK-16 a seed makes and changes a webhook, and an export has its secret wh
   expect(mistakes.map(({ path }) => path)).toEqual(['webhooks[0].secret'])
 })
 
-test('WHK-12 a webhook that is deleted during an attempt leaves no log', async () => {
-  const asked = Promise.withResolvers<void>()
-  const answer = Promise.withResolvers<Response>()
-  const fetch: Outbound = () => {
-    asked.resolve()
-    return answer.promise
+test.each([200, 410, 500])(
+  'WHK-12 a webhook that is deleted before the answer %i leaves no log',
+  async status => {
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<Response>()
+    const fetch: Outbound = () => {
+      asked.resolve()
+      return answer.promise
+    }
+    const own = await startApp({}, { fetch })
+    const hook = await create(own, '/webhooks', { ...shop, events: ['*'] })
+    const delivery = deliverAll(own.context)
+    await asked.promise
+    expect((await own.admin('DELETE', `/webhooks/${hook.id}`)).status).toBe(204)
+    await own.events()
+    answer.resolve(new Response(null, { status }))
+    await delivery
+    expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
+    expect(await own.events()).toEqual([])
+  },
+)
+
+test('WHK-12 a webhook that is deleted while one event is sent leaves no log', async () => {
+  const fetch: Outbound = async () => {
+    expect((await own.admin('DELETE', `/webhooks/${hook.id}`)).status).toBe(204)
+    return new Response(null)
   }
   const own = await startApp({}, { fetch })
-  const hook = await create(own, '/webhooks', { ...shop, events: ['*'] })
-  const delivery = deliverAll(own.context)
-  await asked.promise
-  expect((await own.admin('DELETE', `/webhooks/${hook.id}`)).status).toBe(204)
-  answer.resolve(new Response(null))
-  await delivery
+  const hook = await create(own, '/webhooks', { ...shop, enabled: false })
+  const [{ id: event_id } = {}] = (await own.admin('GET', '/events')).body.data
+  const { status } = await own.admin('POST', `/webhooks/${hook.id}/deliveries`, { event_id })
+  expect(status).toBe(404)
   expect(await own.context.store.read(q => q.$count(q.tables.webhook_deliveries))).toBe(0)
+})
+
+test('WHK-11 a webhook sends no event of another organization', async () => {
+  const own = await startApp()
+  const { id: organization_id } = await addOrganization(own, 'acme')
+  const hook = await create(own, '/webhooks', { ...shop, organization_id })
+  const user = await addUser(own, 'ada')
+  const [{ id: event_id } = {}] = (await own.admin('GET', `/events?target_id=${user.id}`)).body.data
+  const { status } = await own.admin('POST', `/webhooks/${hook.id}/deliveries`, { event_id })
+  expect(status).toBe(404)
+  expect((await own.admin('GET', `/webhooks/${hook.id}/deliveries`)).body.data).toEqual([])
 })
 
 test('WHK-03 WHK-04 after a rotation without overlap a running turn goes on with the new secret alone', async () => {
@@ -156,16 +192,48 @@ test('WHK-06 a rotation does not end the pause of a failing webhook', async () =
 describe('WHK-08 a webhook that is switched off again and again', () => {
   const mail = captureMail()
   const fetch: Outbound = async () => new Response(null, { status: 410 })
-  const switchOff = async (own: TestApp, times: number) => {
-    const hook = await create(own, '/webhooks', shop)
+  const switchOff = async (own: TestApp, times: number, more: Json = {}) => {
+    const hook = await create(own, '/webhooks', { ...shop, ...more })
     for (let i = 0; i < times; i++) {
       await own.admin('PUT', `/webhooks/${hook.id}`, { enabled: true })
       await addUser(own, `user${i}`)
       await deliverAll(own.context)
       expect((await own.admin('GET', `/webhooks/${hook.id}`)).body.enabled).toBe(false)
     }
+    return hook
   }
   beforeEach(() => mail.clear())
+
+  test('is reported to the enabled users of its organization who may change webhooks, also through a group', async () => {
+    const own = await startApp({}, { fetch, mail })
+    const { id: organization_id } = await addOrganization(own, 'acme')
+    await create(own, '/roles', { name: 'hooks', permissions: ['webhooks:update'] })
+    await create(own, '/roles', { name: 'reader', permissions: ['webhooks:read'] })
+    const group = await create(own, '/groups', { name: 'Admins', roles: ['admin'] })
+    await addUser(own, 'direct', { roles: ['hooks'] })
+    for (const [name, enabled] of [
+      ['member', true],
+      ['left', false],
+    ] as const) {
+      const { id } = await addUser(own, name, { enabled })
+      await own.admin('PUT', `/groups/${group.id}/members/${id}`)
+    }
+    await addUser(own, 'disabled', { roles: ['admin'], enabled: false })
+    await addUser(own, 'other', { roles: ['reader'] })
+    await addUser(own, 'foreign', { roles: ['admin'], organization_id })
+    await switchOff(own, 1)
+    await deliverMails(own.context)
+    expect(mail.mails.map(({ to }) => to).sort()).toEqual(['direct@example.com', 'member@example.com'])
+  })
+
+  test('is named by its id in the mail if its name could be a link', async () => {
+    const own = await startApp({}, { fetch, mail })
+    await addUser(own, 'admin', { roles: ['admin'] })
+    const { id } = await switchOff(own, 1, { name: 'Win at evil.example' })
+    await deliverMails(own.context)
+    expect(mail.mails).toMatchObject([{ subject: `Webhook ${id} of Gatehouse is switched off` }])
+    expect(mail.mails[0]?.html).not.toContain('evil.example')
+  })
 
   test('fills no mailbox, and leaves the mail of administrators to this mailbox', async () => {
     const own = await startApp({}, { fetch, mail })
