@@ -4,7 +4,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
-import { create } from '#test/support/callers.ts'
+import { callerOf, create } from '#test/support/callers.ts'
 import { sendForm } from '#test/support/factors.ts'
 import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
@@ -126,6 +126,11 @@ test('PEO-04, PEO-46 stays without effect when the client that made it is regist
   expect(await open()).toBe(200)
   await app.admin('DELETE', '/clients/bot')
   expect(await open()).toBe(410)
+  // In another organization, within the same millisecond.
+  const { id: organization_id } = await create(app, '/organizations', { name: 'Acme', slug: 'acme' })
+  await create(app, '/clients', { ...bot, organization_id })
+  expect(await open()).toBe(410)
+  await app.admin('DELETE', '/clients/bot')
   app.clock.advance(1000)
   await create(app, '/clients', bot)
   expect(await open()).toBe(410)
@@ -183,4 +188,25 @@ test.each([
   const updates = (await app.events()).filter(({ type }) => type === 'user.updated')
   expect(updates.map(({ metadata }) => metadata)).toEqual(changes)
   expect((await app.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
+})
+
+test('O-70 is neither sent nor withdrawn for a caller who lacks what it gives', async () => {
+  const token = await callerOf(app, 'org_default', ['users:create', 'users:update', 'users:delete'])
+  const invited = await addUser(app, 'chief', { roles: ['admin'], password: undefined, invite: 'link' })
+  const { data } = (await app.admin('GET', '/invitations?order=desc&limit=1')).body
+  const { id } = await create(app, '/invitations', { delivery: 'link', roles: ['admin'] })
+  expect(data[0].user_id).toBe(invited.id)
+  const before = await stored()
+  await app.events()
+  for (const invitation_id of [id, data[0].id])
+    for (const [method, path] of [
+      ['POST', `/invitations/${invitation_id}/resend`],
+      ['DELETE', `/invitations/${invitation_id}`],
+    ] as const) {
+      const { status, body } = await app.admin(method, path, undefined, token)
+      expect([method, status]).toEqual([method, 403])
+      expect(body.error_description).toStartWith('The target has permissions that you lack: ')
+    }
+  expect(await stored()).toEqual(before)
+  expect(await app.events()).toEqual([])
 })

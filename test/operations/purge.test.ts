@@ -1,7 +1,9 @@
-import { beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { record } from '#src/audit/record.ts'
+import { removeClient } from '#src/directory/clients/store.ts'
 import { purge } from '#src/operations/purge.ts'
 import { DELETE_BATCH } from '#src/storage/batches.ts'
+import { beginPurge } from '#src/storage/purges.ts'
 import { type Json, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser } from '#test/support/people.ts'
@@ -142,4 +144,42 @@ test('R-20 a batch that removes more rows than its limit leaves no row of the us
   await app.admin('DELETE', `/organizations/${organization_id}`)
   await purge(app.context)
   expect(await app.context.store.read(q => q.$count(q.tables.consents))).toBe(0)
+})
+
+test('USR-22 events about a deleted user are not listed while they wait for the purge', async () => {
+  const [ada, bob] = [await addUser(app, 'ada'), await addUser(app, 'bob')]
+  const group = await create(app, '/groups', { name: 'Staff' })
+  for (const { id } of [ada, bob]) await app.admin('PUT', `/groups/${group.id}/members/${id}`)
+  const about = async () =>
+    (await app.admin('GET', '/events?type=group.updated&order=asc')).body.data.map(
+      ({ metadata }: Json) => metadata.member_added,
+    )
+  expect(await about()).toEqual([ada.id, bob.id])
+  await app.context.store.write(tx => beginPurge(tx, 'user', ada.id, app.clock.now()))
+  expect(await about()).toEqual([bob.id])
+})
+
+test('CLI-05 no client takes the id of one that is deleted at the same time', async () => {
+  const client = await addClient(app, 'shop')
+  const { store } = app.context
+  const write = store.write.bind(store)
+  const spy = spyOn(store, 'write').mockImplementationOnce((async (body: Parameters<typeof write>[0]) => {
+    await write(tx => removeClient(tx, client.client_id, app.clock.now()))
+    return write(body)
+  }) as never)
+  const input = {
+    client_id: 'shop',
+    name: 'Shop',
+    type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: [],
+  }
+  const { status, body } = await app.admin('POST', '/clients', input)
+  spy.mockRestore()
+  expect([status, body.error_description]).toEqual([
+    409,
+    'A client with this client_id is still being deleted.',
+  ])
+  while ((await purge(app.context)) > 0);
+  expect((await app.admin('POST', '/clients', input)).status).toBe(201)
 })
