@@ -4,7 +4,7 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
-import { create } from '#test/support/callers.ts'
+import { callerOf, create } from '#test/support/callers.ts'
 import { addClient, addUser, PASSWORD, signIn } from '#test/support/people.ts'
 import { grantTokens } from '#test/support/tokens.ts'
 
@@ -98,4 +98,20 @@ test('a password that an administrator sets while the user changes it is kept', 
   expect([answer.status, answer.location]).toEqual([400, undefined])
   expect(await app.events()).toEqual([])
   expect((await users()).find(({ id }) => id === user.id)).toMatchObject(reset)
+})
+
+test('O-70 while an administrator resets a password, the user gets rights that the caller lacks: refused', async () => {
+  const user = await addUser(app, 'dave')
+  const token = await callerOf(app, 'org_default', ['users:update', 'profile:read', 'profile:update'])
+  const before = (await users()).find(({ id }) => id === user.id)
+  const hash = spyOn(Bun.password, 'hash').mockImplementationOnce(async () => {
+    await app.admin('PUT', `/users/${user.id}`, { roles: ['admin'] })
+    await app.events()
+    return 'of the new password'
+  })
+  const path = `/users/${user.id}/reset-password`
+  expect((await app.admin('POST', path, { password: 'Reset-horse-9' }, token)).status).toBe(403)
+  hash.mockRestore()
+  expect((await users()).find(({ id }) => id === user.id)?.password_hash).toBe(before?.password_hash ?? '')
+  expect(await app.events()).toEqual([])
 })

@@ -288,6 +288,7 @@ describe('approval', () => {
     // approval could enable the user again.
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: false })).status).toBe(200)
     expect(await waiting()).toEqual([])
+    expect((await app.admin('POST', `/registrations/${second.id}/approve`)).status).toBe(404)
     expect((await app.admin('PUT', `/users/${second.id}`, { enabled: true })).status).toBe(200)
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.disabled', 'user.enabled'])
     expect(await letters()).toEqual([])
