@@ -256,6 +256,16 @@ describe('CMD-09 a client that signs is not blocked as a guesser', () => {
     expect(await isServed(await publicSession())).toBe(true)
   })
 
+  test('CMD-09 when it redeems a code that a wrong verifier has made unusable', async () => {
+    const mine = keyed()
+    const fields = await codeOf(mine)
+    const wrong = { ...fields, code_verifier: 'x'.repeat(43) }
+    expect((await ask(wrong, await assert(mine))).body.error).toBe('invalid_grant')
+    for (let i = 0; i < 40; i++)
+      expect((await ask(fields, await assert(mine), '/oauth/token', ip)).body.error).toBe('invalid_grant')
+    expect(await isServed(await publicSession())).toBe(true)
+  })
+
   test('CMD-09 when it redeems codes of a user who was disabled', async () => {
     const mine = keyed()
     const username = await person()

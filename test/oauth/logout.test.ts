@@ -139,6 +139,9 @@ describe('with a valid id_token_hint', () => {
       const page = await browser.get(logoutUrl({ id_token_hint: tokens.id_token }))
       expect([page.status, page.forms[0]?.action]).toEqual([200, '/oauth/logout'])
       expect(await events()).toEqual(user === alice ? [revoked(alice, sessionOf(tokens))] : [])
+      const [last] = (await app.admin('GET', '/events?type=session.revoked&limit=1')).body.data
+      expect(last.actor_email).toBe(alice.email)
+      await app.events()
       expect(await isAskedToLogIn(browser)).toBe(false)
       await browser.submit(page)
       expect(await events()).toEqual([loggedOut(user), revoked(user, sessionOf(own))])
