@@ -8,6 +8,7 @@ import {
   chownSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -95,11 +96,12 @@ test('dpkg installs the package and creates its user, and a person signs in', as
   expect((await dpkg('-s', 'gatehouse')).stdout).toContain(`Version: ${debianVersion(version)}+next`)
 }, 300_000)
 
+const upgrade = async (as: string) => {
+  copyFileSync(await repacked(`${debianVersion(version)}+${as}`), join(root, 'gatehouse.deb'))
+  return dpkg('-i', '/gatehouse.deb')
+}
+
 test('an upgrade keeps the owner of the settings, and their removal', async () => {
-  const upgrade = async (as: string) => {
-    copyFileSync(await repacked(`${debianVersion(version)}+${as}`), join(root, 'gatehouse.deb'))
-    return dpkg('-i', '/gatehouse.deb')
-  }
   const { uid, gid } = statSync(data())
   chownSync(settings(), uid, gid)
   expect(await upgrade('owner')).toMatchObject({ code: 0 })
@@ -109,6 +111,18 @@ test('an upgrade keeps the owner of the settings, and their removal', async () =
   expect(await upgrade('removed')).toMatchObject({ code: 0 })
   expect(existsSync(settings())).toBe(false)
   writeFileSync(settings(), kept)
+}, 300_000)
+
+test('an upgrade whose server does not start leaves no half-configured package', async () => {
+  // No systemd runs in the root. This program fails as `systemctl` does when the unit does not start.
+  const systemctl = join(root, 'usr/bin/systemctl')
+  mkdirSync(join(root, 'run/systemd/system'), { recursive: true })
+  writeFileSync(systemctl, '#!/bin/sh\n[ "$1" != try-restart ]\n', { mode: 0o755 })
+  const { code, stderr } = await upgrade('restart')
+  expect([code, stderr]).toEqual([0, expect.stringContaining('see journalctl -u gatehouse')])
+  expect((await dpkg('-s', 'gatehouse')).stdout).toContain('Status: install ok installed')
+  rmSync(systemctl)
+  rmSync(join(root, 'run/systemd/system'), { recursive: true })
 }, 300_000)
 
 test('removal keeps settings and data, a purge keeps the data', async () => {
