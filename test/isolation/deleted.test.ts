@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { DAY } from '#src/lib/duration.ts'
 import { newId } from '#src/lib/ids.ts'
 import { purge } from '#src/operations/purge.ts'
+import { sweep } from '#src/operations/sweep.ts'
 import { type Json, START, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
@@ -13,6 +15,7 @@ import {
   REDIRECT,
   VERIFIER,
 } from '#test/support/people.ts'
+import { grantTokens } from '#test/support/tokens.ts'
 
 let app: TestApp
 beforeEach(async () => {
@@ -140,6 +143,17 @@ describe('M-10 after an organization is deleted', () => {
     }))
     expect([pairs, purges]).toEqual([[], []])
   })
+})
+
+test('M-10 sessions of a deleted organization that expire before they are removed record nothing', async () => {
+  const { id } = await addOrganization(app, 'acme')
+  const client = await addClient(app, 'shop', { organization_id: id })
+  await grantTokens(app, client, await addUser(app, 'alice', { organization_id: id }))
+  await app.admin('DELETE', `/organizations/${id}`)
+  await app.events()
+  app.clock.advance(31 * DAY)
+  await sweep(app.context)
+  expect(await app.events()).toEqual([])
 })
 
 test('rows joining users to a deleted role or group are removed in batches, and are not counted before', async () => {
