@@ -335,13 +335,19 @@ describe('change password', () => {
     expect(answerOf(await signIn(again, first, user.username, NEW)).code).toBeString()
   })
 
-  test('is no new login: last_login stays', async () => {
+  test('is no new login: last_login and the end of the login stay', async () => {
     const { user, browser } = await signedIn()
-    const { last_login } = (await app.admin('GET', `/users/${user.id}`)).body
+    const times = async () => {
+      const { last_login } = (await app.admin('GET', `/users/${user.id}`)).body
+      const logins = await app.context.store.read(async q => q.select().from(q.tables.logins))
+      const own = logins.filter(({ user_id }) => user_id === user.id)
+      return [last_login, own.map(({ signed_in_at, expires_at }) => [signed_in_at, expires_at])]
+    }
+    const before = await times()
     app.clock.advance(MINUTE)
     const done = await browser.submit(await browser.get('/account/change-password'), fields)
     expect(done.location).toBe('/account?notice=password_changed')
-    expect((await app.admin('GET', `/users/${user.id}`)).body.last_login).toBe(last_login)
+    expect(await times()).toEqual(before)
   })
 
   test('throttles guesses at the current password', async () => {
