@@ -144,9 +144,9 @@ const answer = (
       : new Request(url, request)
   const socket = server?.requestIP(request)?.address
   const call = openCall(context, normalized, socket)
-  const finish = (found: Response): Response => {
-    if (isHead) void found.body?.cancel()
-    const response = isHead ? new Response(null, found) : found
+  // The runtime sends no body in answer to HEAD, and cancels a stream. It takes `Content-Length` from the
+  // body, so the response keeps it.
+  const finish = (response: Response): Response => {
     response.headers.set('x-request-id', call.request_id)
     response.headers.set('x-content-type-options', 'nosniff')
     if (isSecure) response.headers.set('strict-transport-security', HSTS)

@@ -155,7 +155,7 @@ describe('O-71 HEAD', () => {
     const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const ask = (method: string) => app.call(authorizeUrl('shop'), { method, headers: { cookie } })
     const answer = await ask('HEAD')
-    expect([answer.status, answer.headers.get('allow'), await answer.text()]).toEqual([405, 'GET, POST', ''])
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, POST'])
     expect(answer.headers.get('location')).toBeNull()
     expect((await ask('GET')).headers.get('location')).toContain('code=')
   })
