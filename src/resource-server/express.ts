@@ -88,7 +88,7 @@ export function protect(verifier: Verifier, options?: ResourceOptions): RequestH
 
 /**
  * Returns the handler of the application's logout URI. The handler needs no body parser. It also works after
- * `express.urlencoded()` has read the body.
+ * `express.urlencoded()`, `express.text()` or `express.raw()` has read the body.
  *
  * @example app.post('/backchannel-logout', logout(receiver))
  */

@@ -79,7 +79,7 @@ export type LogoutReceiver = {
   /**
    * Does the same as `handle` for a form. Use it in frameworks that have no `Request`.
    *
-   * @param form the body as text or as an object of its fields
+   * @param form the body as text, as bytes or as an object of its fields
    */
   receive(form: unknown): Promise<LogoutAnswer>
 }
@@ -210,14 +210,15 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
 }
 
 /**
- * Returns the logout token of a form. The form is a text, or an object of the fields that a framework has
- * parsed. Returns `''` when the form has no token or several tokens.
+ * Returns the logout token of a form. The form is a text, its bytes, or an object of the fields that a
+ * framework has parsed. Returns `''` when the form has no token or several tokens.
  */
 function tokenOf(form: unknown): string {
+  const body = ArrayBuffer.isView(form) ? new TextDecoder().decode(form) : form
   const values =
-    typeof form === 'string'
-      ? new URLSearchParams(form).getAll('logout_token')
-      : [isObject(form) ? form.logout_token : undefined]
+    typeof body === 'string'
+      ? new URLSearchParams(body).getAll('logout_token')
+      : [isObject(body) ? body.logout_token : undefined]
   return values.length === 1 && typeof values[0] === 'string' ? values[0] : ''
 }
 

@@ -24,7 +24,7 @@ type NodeBody = {
 }
 
 /**
- * Returns the form of a request. Returns an object of its fields when a body parser has read the body.
+ * Returns the form of a request. When a body parser has read the body, returns the result of the parser.
  * Otherwise returns the text, or undefined when the text is too long.
  */
 export async function readNodeForm(request: NodeBody): Promise<unknown> {

@@ -7,10 +7,15 @@ import express from 'express'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
 import { gatehouse as elysiaGatehouse, SECURITY_SCHEME, securityScheme } from '#src/resource-server/elysia.ts'
-import { auth as expressAuth, getClaims as getExpressClaims } from '#src/resource-server/express.ts'
+import {
+  auth as expressAuth,
+  logout as expressLogout,
+  getClaims as getExpressClaims,
+} from '#src/resource-server/express.ts'
 import { gatehouse as fastifyGatehouse, getClaims as getFastifyClaims } from '#src/resource-server/fastify.ts'
 import { auth as honoAuth } from '#src/resource-server/hono.ts'
 import { type Claims, createVerifier, type Verifier } from '#src/resource-server/index.ts'
+import { createLogoutReceiver } from '#src/resource-server/logout.ts'
 import { createTestIssuer } from '#src/resource-server/testing.ts'
 
 const issuer = await createTestIssuer()
@@ -189,6 +194,20 @@ test('express: other failures go to the error handler', async () => {
   expect(await get('/verify')).toBe('broken')
   headers = {}
   expect(await get('/handler')).toBe('handler')
+})
+
+test.each([
+  ['urlencoded', express.urlencoded({ extended: false })],
+  ['text', express.text({ type: '*/*' })],
+  ['raw', express.raw({ type: '*/*' })],
+])('express: a logout is received after express.%s()', async (_, parser) => {
+  const ended: unknown[] = []
+  const receiver = createLogoutReceiver({ ...issuer, onLogout: ({ sid }) => void ended.push(sid) })
+  const app = express().post('/', parser, expressLogout(receiver))
+  using server = await listen(app)
+  const body = new URLSearchParams({ logout_token: await issuer.logoutToken({ sid: 's' }) })
+  const { status } = await fetch(`http://127.0.0.1:${server.port}/`, { method: 'POST', body })
+  expect([status, ended]).toEqual([200, ['s']])
 })
 
 test('express: two Authorization headers are both refused', async () => {

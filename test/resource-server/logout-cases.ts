@@ -116,6 +116,17 @@ export const logouts: readonly Case[] = [
     },
   },
   {
+    name: 'SDK-30 logout: the form may be bytes, as body parsers leave it that read every type',
+    async run({ issuer, sdk }) {
+      const ended: unknown[] = []
+      const onLogout = ({ sid }: { sid: unknown }) => void ended.push(sid)
+      const { receive } = sdk.logout.createLogoutReceiver({ ...issuer, onLogout })
+      const form = new URLSearchParams({ logout_token: await issuer.logoutToken({ sid: 's' }) })
+      same((await receive(new TextEncoder().encode(`${form}`))).status, 200)
+      same(ended, ['s'])
+    },
+  },
+  {
     name: 'SDK-31 logout: a body without one token is refused as token_missing',
     async run({ issuer, receiver }) {
       const target = await receiver()
