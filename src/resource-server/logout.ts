@@ -120,12 +120,15 @@ export class LogoutTokenError extends Error {
   readonly claim: string | undefined
   readonly description: string
 
-  constructor(code: LogoutErrorCode, cause?: unknown) {
+  constructor(code: LogoutErrorCode, cause?: AccessError & { claim?: string }) {
     const description = DESCRIPTIONS[code]
-    super(cause instanceof Error ? `${description} (${cause.message})` : description, { cause })
+    // The description of the cause speaks of an access token. Its message is the description and the detail.
+    const detail = cause?.message.slice(cause.description.length + 2)
+    const reason = [cause?.claim, detail].filter(Boolean).join(': ')
+    super(reason ? `${description} (${reason})` : description, { cause })
     this.name = new.target.name
     this.code = code
-    this.claim = (cause as { claim?: string } | undefined)?.claim
+    this.claim = cause?.claim
     this.description = description
   }
 }

@@ -127,6 +127,28 @@ export const logouts: readonly Case[] = [
     },
   },
   {
+    name: 'SDK-31 logout: the reason for the log speaks of the logout token and says nothing twice',
+    async run({ issuer, sdk }) {
+      const reasons: string[] = []
+      const onRefused = ({ message }: Error) => void reasons.push(message)
+      const { receive } = sdk.logout.createLogoutReceiver({ ...issuer, onLogout() {}, onRefused })
+      await receive('')
+      await receive({ logout_token: await issuer.token() })
+      await receive({ logout_token: await issuer.logoutToken({ jti: undefined }) })
+      await receive({ logout_token: await issuer.logoutToken({ nonce: 'n' }) })
+      issuer.intercept = dead
+      const unreachable = sdk.logout.createLogoutReceiver({ ...issuer, onLogout() {}, onRefused })
+      await unreachable.receive({ logout_token: await issuer.logoutToken() })
+      same(reasons, [
+        'The form must have exactly one field logout_token',
+        'The token is not a logout token (its header says typ "at+jwt", expected "logout+jwt")',
+        'The logout token lacks a claim (jti)',
+        'A claim of the logout token is not accepted (nonce: only ID tokens have it)',
+        `The keys of the token issuer are unavailable (${ISSUER}/.well-known/jwks.json: it cannot be reached)`,
+      ])
+    },
+  },
+  {
     name: 'SDK-31 logout: a body without one token is refused as token_missing',
     async run({ issuer, receiver }) {
       const target = await receiver()
