@@ -332,7 +332,7 @@ export interface Controls {
      * Signs the tokens of the key's algorithm with this private JWK from now on. Default of access tokens:
      * ES256; of ID tokens: RS256.
      */
-    pin(jwk: JsonWebKey): Promise<KeyState[]>
+    pin(jwk: object): Promise<KeyState[]>
   }
   faults: {
     add(fault: Fault): Promise<void>

@@ -117,12 +117,32 @@ test('attw finds no problem: the types resolve for each importer of ES modules',
   }
 })
 
-test('the testing package starts the executable under Node, and the SDK accepts its tokens', async () => {
+/** Makes a folder with the SDK and the testing package. jose is the only dependency of the two. */
+const placeWithLibraries = async (): Promise<string> => {
   const clean = place()
-  // jose is the only dependency of the SDK.
   await $`npm pack --silent --pack-destination ${clean} ${join(ROOT, 'node_modules/jose')}`.quiet()
   const [jose = ''] = await Array.fromAsync(new Bun.Glob('jose-*.tgz').scan({ cwd: clean, absolute: true }))
   expect(await install(clean, '--legacy-peer-deps', jose, ...libraries)).toMatchObject({ code: 0 })
+  return clean
+}
+
+test('the types of the libraries need no global types but those of Node', async () => {
+  const clean = await placeWithLibraries()
+  const sdk = '@gatehouse/resource-server'
+  const entries = [
+    '@gatehouse/testing',
+    sdk,
+    ...['client', 'logout', 'mcp', 'testing'].map(name => `${sdk}/${name}`),
+  ]
+  writeFileSync(join(clean, 'use.mts'), entries.map(name => `import '${name}'\n`).join(''))
+  const options = ['--noEmit', '--strict', '--module', 'node16', '--lib', 'es2023', '--types', 'node']
+  const modules = join(ROOT, 'node_modules')
+  const command = [`${modules}/.bin/tsc`, ...options, '--typeRoots', `${modules}/@types`, 'use.mts']
+  expect(await run(command, { cwd: clean })).toMatchObject({ code: 0, stdout: '' })
+})
+
+test('the testing package starts the executable under Node, and the SDK accepts its tokens', async () => {
+  const clean = await placeWithLibraries()
   writeFileSync(
     join(clean, 'use.mjs'),
     `import { startGatehouse } from '@gatehouse/testing'
