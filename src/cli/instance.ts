@@ -28,7 +28,7 @@ import { giveToOwner, makeDataDir, sync } from '#src/storage/data-dir.ts'
 import { NotMigrated, StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE, openStore } from '#src/storage/open.ts'
 import type { Store } from '#src/storage/store.ts'
-import { hasDatabase } from './last-start.ts'
+import { hasDatabase, requireServersEngine } from './last-start.ts'
 
 /** File of the next master key while `gatehouse keys rekey` runs. */
 export const NEXT_MASTER_KEY_FILE = 'master.key.next'
@@ -238,9 +238,12 @@ const noInstance = async ({ data_dir, database_url }: Config): Promise<StorageEr
 /**
  * Returns the path of the database file.
  *
- * @throws StorageError when the file does not exist, or this user may not read it
+ * @throws StorageError when the last server used PostgreSQL, the file does not exist, or this user may not
+ *   read it
  */
-export const requireDatabase = ({ data_dir }: Config): string => {
+export const requireDatabase = (config: Config): string => {
+  requireServersEngine(config)
+  const { data_dir } = config
   const path = join(data_dir, DATABASE_FILE)
   try {
     accessSync(path, constants.R_OK)

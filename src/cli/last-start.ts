@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Config, type LoadedConfig, loadConfig } from '#src/config.ts'
 import { VERSION_LINE } from '#src/lib/version.ts'
 import { isLocalHost } from '#src/operations/metrics.ts'
+import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 import { reachDirectly } from './reach-directly.ts'
@@ -16,8 +17,8 @@ interface LastStart {
   /** Version, commit and runtime of the server (`VERSION_LINE`); missing in files of older versions. */
   version?: string | undefined
   /**
-   * Settings of the server on which `restore` and findings of `doctor` depend; missing in files of older
-   * versions.
+   * Settings of the server on which {@link requireServersEngine} and findings of `doctor` depend; missing in
+   * files of older versions.
    */
   settings?: string[] | undefined
 }
@@ -66,6 +67,20 @@ export const readLastStart = (data_dir: string): LastStart | undefined => {
   } catch {
     return undefined
   }
+}
+
+/**
+ * Refuses the SQLite file of the data directory while the last server on it used PostgreSQL. The file may be
+ * what `migrate-to` has left there, so a backup of it would be old, and no server would see a change.
+ *
+ * @throws StorageError when the settings lack the `database_url` of the server
+ */
+export const requireServersEngine = ({ database_url, data_dir }: Config): void => {
+  if (database_url || !readLastStart(data_dir)?.settings?.includes('database_url')) return
+  throw new StorageError(
+    `${data_dir}: the last server here used PostgreSQL. Give this command its database_url, or remove ${SERVER_FILE} to use SQLite.`,
+    2,
+  )
 }
 
 /** True when the settings name a PostgreSQL database or an SQLite file that exists. */

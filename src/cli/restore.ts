@@ -5,11 +5,11 @@ import { followed, requireNoLog } from '#src/storage/data-dir.ts'
 import { StorageError } from '#src/storage/errors.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
 import { restoreBackup as restoreFile, withBackup } from '#src/storage/sqlite/backup.ts'
-import { lockInstance, RESTORE_COPY, SERVER_FILE } from '#src/storage/sqlite/lock.ts'
+import { lockInstance, RESTORE_COPY } from '#src/storage/sqlite/lock.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { toPostgres } from '#src/storage/transfer/migrate-to.ts'
 import { requireMasterKey } from './instance.ts'
-import { readLastStart } from './last-start.ts'
+import { requireServersEngine } from './last-start.ts'
 import { print } from './print.ts'
 import { size, stage, sum } from './progress.ts'
 
@@ -41,11 +41,7 @@ export const restore = async (file: string, options: { config?: string; force?: 
 
 const intoFile = async (config: Config, file: string, force: boolean): Promise<string> => {
   const database = join(config.data_dir, DATABASE_FILE)
-  if (readLastStart(config.data_dir)?.settings?.includes('database_url'))
-    throw new StorageError(
-      `${config.data_dir}: the last server here used PostgreSQL. Give this command its database_url, or remove ${SERVER_FILE} to restore into SQLite.`,
-      2,
-    )
+  requireServersEngine(config)
   if (existsSync(database) && !force) throw new StorageError(`${database}: exists; --force replaces it.`, 1)
   const target = followed(database)
   if (!force) requireNoLog(target)
