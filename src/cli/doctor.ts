@@ -114,6 +114,8 @@ const needInstance: Record<string, string> = {
 const needSettings: Record<string, string[]> = {
   scheme: ['host', 'tls_cert', 'trusted_proxies'],
   mail: ['smtp_url', 'mail_from'],
+  themes: ['database_url'],
+  webhooks: ['database_url'],
 }
 
 /**
@@ -124,7 +126,9 @@ const needSettings: Record<string, string[]> = {
 export const doctor = async (options: { config?: string }): Promise<void> => {
   const { config, local_url, warnings } = loadServerConfig(options)
   for (const warning of warnings) print(`warn  settings  ${warning}`)
-  const isMade = hasDatabase(config)
+  const own = setNames(config)
+  const lacking = (readLastStart(config.data_dir)?.settings ?? []).filter(name => !own.includes(name))
+  const isMade = hasDatabase(config) || lacking.includes('database_url')
   const checked: Inspected = {
     config,
     now: Date.now(),
@@ -133,8 +137,6 @@ export const doctor = async (options: { config?: string }): Promise<void> => {
       return use(store).finally(() => store.close())
     },
   }
-  const own = setNames(config)
-  const lacking = (readLastStart(config.data_dir)?.settings ?? []).filter(name => !own.includes(name))
   let failed = 0
   const made = { version, ...checks, sockets, address, loop: () => loop(config, local_url) }
   for (const [name, check] of Object.entries(made)) {

@@ -256,3 +256,30 @@ test('on a terminal serve shows its banner before the log', async () => {
   expect(shown.indexOf('First admin')).toBeLessThan(shown.indexOf('no mail is sent'))
   expect(shown.indexOf('First admin')).toBeGreaterThan(0)
 }, 30_000)
+
+test('in the data directory of a server on PostgreSQL, each command asks for the database_url', async () => {
+  const data_dir = mkdtempSync(join(folder, 'postgres-'))
+  const server = 'http://127.0.0.1:1'
+  const started = { url: server, local_url: server, settings: ['database_url'] }
+  writeFileSync(join(data_dir, 'server.json'), JSON.stringify(started))
+  const run = (...args: string[]) => gatehouse(args, { GATEHOUSE_DATA_DIR: data_dir })
+  const stderr = expect.stringContaining('Give this command its database_url, or remove server.json to use')
+  for (const [command = '', ...args] of [
+    ['apply', ghostSeed],
+    ['plan', ghostSeed],
+    ['export'],
+    ['check'],
+    ['backup', join(data_dir, 'backup.db')],
+    ['keys', 'list'],
+    ['user', 'list'],
+    ['migrate-to', 'postgres://u@127.0.0.1:1/db'],
+  ])
+    expect([command, await run(command, ...args)]).toEqual([command, { code: 2, stdout: '', stderr }])
+  const { code, stdout } = await run('doctor')
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^fail {2}database .*: the last server here used PostgreSQL\./m)
+  for (const name of ['themes', 'webhooks'])
+    expect(stdout).toMatch(new RegExp(`^skip +${name} +give this command the server's database_url`, 'm'))
+  expect(stdout).not.toContain('create an instance')
+  expect(readdirSync(data_dir)).toEqual(['server.json'])
+}, 30_000)
