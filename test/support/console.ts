@@ -6,6 +6,8 @@ import { addClient, addUser, PASSWORD } from './people.ts'
 
 /** Starts a server at its own address with users, a client and the administrator `ada`. */
 export const serveConsole = async (parts: Parameters<typeof startApp>[1] = {}) => {
+  // The first import runs the bundler, which can take longer than a browser waits for a page.
+  await import('#src/console/files.ts')
   const server = Bun.serve({
     hostname: 'localhost',
     port: 0,
