@@ -151,6 +151,7 @@ testInChromium(
 
     await shown.walk(`apis/${id}#clients`)
     await look('Served by', 'Northwind shop')
+    await page.keyboard.press('ArrowUp')
     await look('Add an application', 'Northwind shop')
     expect(await chips()).toEqual([])
     expect(await page.getByRole('button', { name: 'Save changes' }).count()).toBe(0)

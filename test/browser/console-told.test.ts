@@ -39,6 +39,25 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-47 a form is not sent while a role is chosen and not added, and the browser says so',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/invitations')
+    await at.button('Invite a person').click()
+    const roles = at.page.getByRole('combobox', { name: 'Roles', exact: true })
+    await roles.selectOption('admin')
+    const said = () => roles.evaluate(select => (select as unknown as HTMLSelectElement).validationMessage)
+    await at.button('Make the link').click()
+    expect(await said()).toBe('Press “Add” to add admin, or take the choice back.')
+    await roles.selectOption('')
+    expect(await said()).toBe('')
+    await at.button('Make the link').click()
+    await at.page.getByRole('dialog', { name: 'The link' }).waitFor()
+    expect((await at.stored('/invitations')).data).toMatchObject([{ roles: ['user'] }])
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-47 the same notice is announced each time',
   async () => {
     const { app, url } = at.served

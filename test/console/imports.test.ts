@@ -6,6 +6,7 @@ const allowed = [/^\.\.?\//, /^(?:preact|preact\/hooks|@preact\/signals|oauth4we
 const pure = [
   'lib/ids.ts',
   'lib/device.ts',
+  'lib/family-first.ts',
   'directory/clients/kinds.ts',
   'directory/clients/snippets.ts',
   'protocol/oauth/dynamic-id.ts',

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useRefusals } from './api-form.tsx'
 import { Field, Refusals } from './fields.tsx'
 import { Icon } from './icons.tsx'
@@ -83,6 +83,9 @@ export const Adder = (props: {
   const left = all.filter(([value]) => !taken.includes(value))
   const [value, label] = left.find(([value]) => value === chosen) ?? ['', '']
   const isRefused = useRefusals(name).length > 0
+  // A form that is sent would leave the choice out, so the browser refuses to send it.
+  const complaint = value && say(common.notAdded, { add: words.groups.addAction, name: label })
+  useLayoutEffect(() => select.current?.setCustomValidity(complaint), [complaint])
   const choose = (value: string) => {
     setChosen(value)
     setAdded('')
