@@ -15,7 +15,7 @@ testInChromium(
     const { page, served } = at
     await enterConsole(page, served.url, '/console/users/new')
     const name = page.getByLabel('Username')
-    await page.getByText('3 to 128 letters, digits, dots').waitFor()
+    await page.getByText('3 to 128 letters (a–z), digits, dots').waitFor()
     await name.fill('two words')
     await page.getByLabel('Email', { exact: true }).fill('new@example.com')
     // The browser would show its own message for this event. The console prevents that.
