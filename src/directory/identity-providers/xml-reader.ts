@@ -116,6 +116,14 @@ interface Costs {
   memory: number
 }
 
+/** Returns the limit that the costs exceed. */
+const limitOver = ({ waited, worked, memory }: Costs, isReady: boolean): string | undefined => {
+  if (memory > MAX_MEMORY) return 'memory'
+  if (!isReady) return waited >= MAX_START ? 'ten seconds of a start' : undefined
+  if (worked >= MAX_WORK) return 'a second of work'
+  return waited >= MAX_WAIT ? 'five seconds of waiting' : undefined
+}
+
 /**
  * Calls `check` periodically while the worker has a job, with the costs of the job. The timer keeps this
  * process alive.
@@ -155,10 +163,10 @@ const finish = (job: Job, message: JobAnswer): void => {
 
 /**
  * Reads XML from other parties in a separate process. The first message starts the process. The process is
- * killed when it works on one message for a second, or when it uses too much memory. The next message starts
- * another process. A thread is not enough: JavaScriptCore cannot stop a thread that is inside a regular
- * expression. Organizations take turns. Each organization has a share of the queue. Each network has a part
- * of the share of its organization.
+ * killed when it works on one message for a second, has not read it after five seconds, or uses too much
+ * memory. The next message starts another process. A thread is not enough: JavaScriptCore cannot stop a
+ * thread that is inside a regular expression. Organizations take turns. Each organization has a share of the
+ * queue. Each network has a part of the share of its organization.
  */
 export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } => {
   const queue = openQueue()
@@ -180,10 +188,9 @@ export const openXmlReader = (command?: string[]): XmlReader & { stop(): void } 
     watch(worker)
   }
 
-  const { watch, rest } = openWatch(({ waited, worked, memory }) => {
-    const isOver = isReady ? worked >= MAX_WORK || waited >= MAX_WAIT : waited >= MAX_START
-    if (isOver) lost('a second of work')
-    else if (memory > MAX_MEMORY) lost('memory')
+  const { watch, rest } = openWatch(costs => {
+    const limit = limitOver(costs, isReady)
+    if (limit) lost(limit)
   })
 
   const heard = (message: JobAnswer | 'ready'): void => {
