@@ -39,8 +39,10 @@ export const withTimeout = async <T>(
 /** Level of the messages that PostgreSQL sends. It is not the default, so it shows if a session has it. */
 const MESSAGES = 'warning'
 
-/** The error with which a connection of the pool was refused or closed last. */
-const refusals = new WeakMap<SQL, Error>()
+/** The error with which a connection of the pool was refused or closed last, and the time of it. */
+const refusals = new WeakMap<SQL, { error: Error; at: number }>()
+/** Milliseconds for which a refusal counts as the cause of a missing connection. */
+const RECENT = 60_000
 
 /**
  * Reserves a pooled connection within `CONNECT_TIMEOUT`. When PostgreSQL refuses only a part of the
@@ -51,8 +53,10 @@ const reserveInTime = (pool: SQL): Promise<ReservedSQL> => {
   const reserved = pool.reserve()
   const giveUp = () => {
     const message = `There was no free connection for ${CONNECT_TIMEOUT} s.`
+    const { error, at = 0 } = refusals.get(pool) ?? {}
+    const cause = performance.now() - at < RECENT ? error : undefined
     // 53300 is too_many_connections.
-    late.reject(Object.assign(new Error(message, { cause: refusals.get(pool) }), { errno: '53300' }))
+    late.reject(Object.assign(new Error(message, { cause }), { errno: '53300' }))
     reserved.then(connection => connection.release()).catch(() => {})
   }
   return withTimeout(Promise.race([reserved, late.promise]), giveUp, CONNECT_TIMEOUT * 1_000)
@@ -128,7 +132,7 @@ export const connectTo = (
     ...(tls && { tls }),
     max,
     connectionTimeout: CONNECT_TIMEOUT,
-    onclose: error => void (error && refusals.set(pool, error)),
+    onclose: error => void (error && refusals.set(pool, { error, at: performance.now() })),
     connection: {
       application_name: 'gatehouse',
       client_min_messages: MESSAGES,
