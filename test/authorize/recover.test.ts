@@ -191,12 +191,18 @@ describe('PEO-16 a user without a password', () => {
   })
 })
 
+const requests = () => app.context.store.read(async q => q.select().from(q.tables.authorization_requests))
+/** Returns a function that reads the request in which the user recovers the account. */
+const recoveryOf = async (user_id: string) => {
+  const hash = (await requests()).find(({ recovered_by }) => recovered_by === user_id)?.request_hash
+  return async () => (await requests()).find(({ request_hash }) => hash && Bun.deepEquals(request_hash, hash))
+}
+
 test('PAG-65 a recovery that is left for another account ends', async () => {
   const { user, codes } = await addPasskeyUser(app, `person${++made}`)
-  const pending = () =>
-    app.context.store.read(async q => (await q.select().from(q.tables.authorization_requests)).at(-1))
   const browser = openBrowser(app)
   const asked = await browser.follow(await tryCode(browser, user.username, codes[0] ?? ''))
+  const pending = await recoveryOf(user.id)
   expect(await pending()).toMatchObject({ recovered_by: user.id, proof: { user_id: user.id } })
   const left = await browser.follow(await browser.submit(asked, {}, '/oauth/other-account'))
   expect(left.heading).toBe('Sign in')
@@ -215,8 +221,7 @@ test('a recovery ends when an account of the browser is chosen', async () => {
   const form = await browser.get(linkWith(login, '/oauth/recover'))
   const fields = { username: user.username, recovery_code: codes[0] ?? '' }
   await browser.submit(form, fields, '/oauth/recover')
-  const pending = () =>
-    app.context.store.read(async q => (await q.select().from(q.tables.authorization_requests)).at(-1))
+  const pending = await recoveryOf(user.id)
   expect(await pending()).toMatchObject({ recovered_by: user.id, proof: { user_id: user.id } })
   await browser.submit(chooser, { login: 'other' })
   expect(await pending()).toMatchObject({ recovered_by: null, proof: null })

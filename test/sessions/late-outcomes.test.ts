@@ -12,7 +12,8 @@ const shop = await addClient(app, 'shop', { backchannel_logout_uri: 'https://sho
 
 const write = <T>(body: (tx: Transaction) => Promise<T>) => app.context.store.write(body)
 /** The logouts in their order. The test sends them itself. */
-const logouts = () => app.context.store.read(async q => q.select().from(q.tables.logouts))
+const logouts = () =>
+  app.context.store.read(async q => q.select().from(q.tables.logouts).orderBy(q.tables.logouts.number))
 
 test('BCL-08 a logout has one sender and one outcome: a late sender changes neither', async () => {
   for (let i = 0; i < 3; i++) await grantTokens(app, shop, ada)
