@@ -13,6 +13,17 @@ const clientOf = ({ sdk, issuer, clock }: World, options: Partial<ServiceClientO
     ...options,
   })
 
+/** Makes a client whose calls go to `api`, except those to the issuer. */
+const clientOfApi = (world: World, api: (request: Request) => Promise<Response>) => {
+  const { issuer } = world
+  return clientOf(world, {
+    fetch: (input, init) => {
+      const request = new Request(input, init)
+      return request.url.startsWith(issuer.issuer) ? issuer.fetch(request) : api(request)
+    },
+  })
+}
+
 const tokenAnswer = (token: string, expires_in?: number) => () =>
   Response.json({ access_token: token, token_type: 'bearer', expires_in })
 const HOUR = 3_600_000
@@ -215,12 +226,7 @@ export const services: Case[] = [
         calls.push(`${request.headers.get('authorization')} ${request.method} ${await request.text()}`)
         return new Response('', { status: calls.at(-1)?.includes(`Bearer ${stale} `) ? 401 : 200 })
       }
-      const client = clientOf(world, {
-        fetch: (input, init) => {
-          const request = new Request(input, init)
-          return request.url.startsWith(issuer.issuer) ? issuer.fetch(request) : api(request)
-        },
-      })
+      const client = clientOfApi(world, api)
       issuer.intercept = tokenAnswer('first', 3600)
       await client.getToken()
       issuer.intercept = tokenAnswer('second', 3600)
@@ -241,12 +247,7 @@ export const services: Case[] = [
         if (url.endsWith('/slow') && waiting.length === 0) await new Promise<void>(go => waiting.push(go))
         return new Response('', { status: headers.get('authorization') === 'Bearer first' ? 401 : 200 })
       }
-      const client = clientOf(world, {
-        fetch: (input, init) => {
-          const request = new Request(input, init)
-          return request.url.startsWith(issuer.issuer) ? issuer.fetch(request) : api(request)
-        },
-      })
+      const client = clientOfApi(world, api)
       issuer.intercept = tokenAnswer('first', 3600)
       await client.getToken()
       issuer.intercept = tokenAnswer('second', 3600)
