@@ -27,7 +27,7 @@ export const openInvitation = async (context: Context, call: Call, link_hash: Se
     })
   // The invitation stays open. A provider would use it up, and the login after it would be refused.
   if (settingsOf(found.organization).passkey_required && !offersPasskeys(context.config))
-    throw new PageError('unavailable', 503)
+    throw new PageError('no_passkeys', 503)
   return found
 }
 

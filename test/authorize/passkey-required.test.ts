@@ -277,6 +277,7 @@ describe('PEO-14 where passkeys are required', () => {
     const browser = openBrowser(app)
     const page = await browser.get(body.invitation_url)
     expect(page.html).not.toContain('name="password"')
+    expect(page.html).toContain('Use another browser or device.')
     const password = { password: PASSWORD, password_repeat: PASSWORD }
     expect((await browser.submit(page, password)).status).toBe(400)
     const credential = newPasskey().create(optionsOf(page))
@@ -309,14 +310,14 @@ describe('PEO-14 where passkeys are required', () => {
       expect(await codesOf()).toEqual(codes)
     })
 
-    test('an invitation stays open, and its page says that the server cannot do this', async () => {
+    test('an invitation stays open, and its page says that the address of the server is the reason', async () => {
       const { body } = await invite()
       await require(true)
       const later = await moved()
       await later.events()
       const { pathname, search } = new URL(body.invitation_url)
       const page = await openBrowser(later).get(pathname + search)
-      expect([page.status, page.heading]).toEqual([503, 'We’ll be right back'])
+      expect([page.status, page.heading]).toEqual([503, 'Passkeys don’t work at this address'])
       expect(await later.events()).toEqual([])
       expect((await openBrowser(app).get(pathname + search)).status).toBe(200)
     })
@@ -341,7 +342,7 @@ describe('PEO-14 where passkeys are required', () => {
         await browser.submit({ ...page, forms: page.forms.slice(0, 1) }, { provider: 'github' }),
         await openBrowser(later).get(pathname + search),
       ])
-        expect([answer.status, answer.heading]).toEqual([503, 'We’ll be right back'])
+        expect([answer.status, answer.heading]).toEqual([503, 'Passkeys don’t work at this address'])
       expect([await stored(), await later.events()]).toEqual([before, []])
       expect((await openBrowser(app).get(pathname + search)).status).toBe(200)
     })

@@ -933,6 +933,7 @@ export const samples: Sample[] = [
     status: 410,
     data: { brand, code: 'set_up', retry_url: '/account' },
   },
+  { page: 'error', state: 'no-passkeys', status: 503, data: { brand, code: 'no_passkeys' } },
   {
     page: 'error',
     state: 'throttled',
