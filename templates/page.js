@@ -226,7 +226,7 @@ const squareOf = async file => {
 }
 
 for (const form of document.querySelectorAll('[data-picture]')) {
-  const input = form.querySelector('[type=file]')
+  const input = form.elements.picture
   let pressed
   form.addEventListener('submit', ({ defaultPrevented, submitter }) => {
     pressed = defaultPrevented && submitter

@@ -9,8 +9,8 @@ import { PageError } from '#src/pages/error-page.ts'
 import { cleanPhoto } from '#src/pages/photo.ts'
 import { listLogins } from '#src/sessions/logins.ts'
 import { chargeBrowser } from '#src/sign-in/known-browsers.ts'
-import { profilePage } from './profile.ts'
-import { openForm, ownPath, permit } from './viewer.ts'
+import { profilePage, typedProfile } from './profile.ts'
+import { openForm, ownPath, permit, viewerOf } from './viewer.ts'
 
 /** Stores the uploaded picture of the user, or removes the stored one (`remove`). */
 export const postPicture =
@@ -31,18 +31,19 @@ export const postPicture =
     const { user } = viewer
     await chargeBrowser(context, call, { organization_id: user.organization_id, kind: 'commit' })
     const by = { actor: { id: user.id, email: user.email }, client_info: call }
-    if (form.has('remove')) {
-      await setPicture(context, user.id, undefined, by)
-      return seeOther(ownPath(call, '/account/profile?notice=picture_removed'))
-    }
-    const picture = file?.length ? cleanPhoto(file) : 'form'
+    const { typed, differs } = typedProfile(context, viewer, form)
+    const isRemoved = form.has('remove')
+    const picture = isRemoved ? undefined : file?.length ? cleanPhoto(file) : 'form'
     if (typeof picture === 'string') {
       if (picture !== 'form')
         await context.store.write(tx =>
           recordUser(context, tx, by, 'user.picture_refused', user, { reason: picture }),
         )
-      return profilePage(context, call, viewer, { picture_error: picture })
+      return profilePage(context, call, viewer, { ...typed, picture_error: picture })
     }
     await setPicture(context, user.id, picture, by)
-    return seeOther(ownPath(call, '/account/profile?notice=saved'))
+    const notice = isRemoved ? 'picture_removed' : 'picture_saved'
+    if (!differs) return seeOther(ownPath(call, `/account/profile?notice=${notice}`))
+    const current = await viewerOf(context, viewer.login_hash, viewer.login)
+    return profilePage(context, call, current, { ...typed, notice }, { status: 200 })
   }

@@ -1,6 +1,7 @@
 import type { Context } from '#src/context.ts'
 import { settingsOf } from '#src/directory/organizations/settings.ts'
 import { type AttributeErrors, attributeFields, readAttributes } from '#src/directory/users/attribute-form.ts'
+import { ownAttribute } from '#src/directory/users/attributes.ts'
 import { UpdateUser } from '#src/directory/users/schema.ts'
 import { updateUser } from '#src/directory/users/service.ts'
 import type { UserRow } from '#src/directory/users/store.ts'
@@ -11,7 +12,6 @@ import { isSameEmail } from '#src/lib/email.ts'
 import { refusedEmail, sendVerification } from '#src/links/email-verification.ts'
 import { enqueueNotice } from '#src/mail/outbox.ts'
 import type { AccountProfilePage } from '#src/pages/data.ts'
-import type { PictureFault } from '#src/pages/picture.ts'
 import { type RenderOptions, render } from '#src/pages/render.ts'
 import { frameOf, noticeOf } from './frame.ts'
 import { openFreshForm, ownPath, permit, requireViewer, type Viewer } from './viewer.ts'
@@ -22,33 +22,32 @@ const PAGE = '/account/profile'
 const fields = ['first_name', 'last_name', 'email'] as const
 type Values = Pick<UserRow, (typeof fields)[number]>
 type Errors = NonNullable<AccountProfilePage['errors']>
-interface Refused {
+
+/** A form that was not stored. */
+interface Typed extends Pick<AccountProfilePage, 'errors' | 'seconds' | 'picture_error' | 'notice'> {
   values: Values
-  errors: Errors
   form: ReadonlyMap<string, string>
-  attribute_errors: AttributeErrors
-  seconds?: number
+  attribute_errors?: AttributeErrors
 }
 
-/** Renders the profile page. If a form was refused, the page shows the values and errors of this form. */
+/** Renders the profile page. If a form was not stored, the page shows its values and errors. */
 export const profilePage = (
   context: Context,
   call: Call,
   viewer: Viewer,
-  given: Refused | { picture_error: PictureFault } | undefined = undefined,
+  given?: Typed,
   options: RenderOptions = { status: given ? 400 : 200 },
 ): Response => {
   const { user, organization } = viewer
-  const refused = given && 'errors' in given ? given : undefined
   const definitions = settingsOf(organization).user_attributes
-  const again = refused && { form: refused.form, errors: refused.attribute_errors }
+  const again = given && { form: given.form, errors: given.attribute_errors ?? {} }
   const attributes = attributeFields(definitions, user.attributes, again)
-  const { values = user, errors, seconds } = refused ?? {}
-  const told = noticeOf(call, ['saved', 'picture_removed', 'verification_sent'])
+  const { values = user, errors, seconds, picture_error } = given ?? {}
+  const told = noticeOf(call, ['saved', 'picture_saved', 'picture_removed', 'verification_sent'])
   // While an address is pending, the form says that a link was sent. After the link was used, the notice
   // `verification_sent` is no longer true.
   const isOutdated = told === 'verification_sent' && Boolean(user.pending_email || user.email_verified)
-  const notice = given || isOutdated ? undefined : told
+  const notice = given ? given.notice : isOutdated ? undefined : told
   return render(
     'account-profile',
     {
@@ -61,7 +60,7 @@ export const profilePage = (
       username: user.username,
       picture_action: ownPath(call, '/account/picture'),
       ...(user.picture && { picture: user.picture }),
-      ...(given && 'picture_error' in given && { picture_error: given.picture_error }),
+      ...(picture_error && { picture_error }),
       values: { first_name: values.first_name, last_name: values.last_name, email: values.email },
       ...(errors && { errors }),
       ...(seconds && { seconds }),
@@ -99,12 +98,7 @@ export const postProfile =
     const { viewer, form } = opened
     permit(viewer, 'profile:update')
     const { user, organization } = viewer
-    const value = (name: string) => (form.get(name) ?? '').trim()
-    const values = {
-      first_name: value('first_name'),
-      last_name: value('last_name'),
-      email: context.mail ? value('email') : user.email,
-    }
+    const values = valuesOf(context, user, form)
     const errors = errorsOf(values)
     const own = readAttributes(settingsOf(organization).user_attributes, user.attributes, form)
     const refused = { values, form, attribute_errors: own.errors }
@@ -144,6 +138,26 @@ export const postProfile =
     }
     return seeOther(ownPath(call, `${PAGE}?notice=${notice}`))
   }
+
+/** Returns the fields of a form that does not store them, and whether they differ from the profile. */
+export const typedProfile = (context: Context, { user, organization }: Viewer, form: Typed['form']) => {
+  const values = valuesOf(context, user, form)
+  const { changes } = readAttributes(settingsOf(organization).user_attributes, user.attributes, form)
+  const differs =
+    fields.some(name => values[name] !== user[name]) ||
+    Object.entries(changes).some(([name, value]) => value !== ownAttribute(user.attributes, name))
+  return { typed: { values, form }, differs }
+}
+
+/** Returns the fields of the form. A field that the page does not have keeps its value. */
+const valuesOf = ({ mail }: Context, user: UserRow, form: ReadonlyMap<string, string>): Values => {
+  const value = (name: (typeof fields)[number]) => (form.get(name) ?? user[name]).trim()
+  return {
+    first_name: value('first_name'),
+    last_name: value('last_name'),
+    email: mail ? value('email') : user.email,
+  }
+}
 
 const errorsOf = (values: Values): Errors => {
   const refused = UpdateUser.safeParse(values).error?.issues.map(({ path }) => path[0]) ?? []

@@ -613,7 +613,11 @@ export interface AccountProfilePage extends AccountFrame {
   verify_action?: string
   /** New address that waits for verification. Posting `discard` cancels the change. */
   pending_email?: string
-  /** Path of the picture. The form sends multipart/form-data: a file in `picture`, or `remove`. */
+  /**
+   * Path of the picture. Its buttons send the form of the page to `picture_action` as multipart/form-data,
+   * with a file in `picture`, or `remove`. The answer shows the other fields as they were typed. The Enter
+   * key presses the first button of a form, so the form begins with an unseen button that saves.
+   */
   picture?: string
   picture_action: string
   picture_error?: MessageCode<'account-profile.picture.error.'>

@@ -22,7 +22,7 @@ const form = async (browser: Browser): Promise<Page> => browser.get('/account/pr
 
 /** Posts a file with the form for the picture. */
 const upload = async (browser: Browser, file: Buffer, more: Record<string, string> = {}, origin?: string) => {
-  const { csrf_token = '' } = formOf(await form(browser), '/account/picture').fields
+  const { csrf_token = '' } = formOf(await form(browser), '/account/profile').fields
   const data = new FormData()
   data.set('csrf_token', csrf_token)
   data.set('picture', new File([new Uint8Array(file)], 'photo', { type: 'image/png' }))
@@ -37,6 +37,7 @@ const upload = async (browser: Browser, file: Buffer, more: Record<string, strin
   })
 }
 
+const DESK = { name: 'desk', type: 'string', visible: 'user', editable: 'user' }
 const pathOf = async ({ id }: Json): Promise<string> => (await app.admin('GET', `/users/${id}`)).body.picture
 const pictures = () => app.context.store.read(async q => q.select().from(q.tables.pictures))
 const types = async () => (await app.events()).map(({ type, metadata }) => [type, metadata])
@@ -49,7 +50,7 @@ describe('the picture of a person', () => {
   test('PEO-35 is uploaded, shown, served without metadata in a sandbox, replaced and removed', async () => {
     const { user, browser } = await signedIn()
     const saved = await upload(browser, png(8, 8, pngChunk('tEXt', Buffer.from('place'))))
-    expect([saved.status, saved.location]).toEqual([303, '/account/profile?notice=saved'])
+    expect([saved.status, saved.location]).toEqual([303, '/account/profile?notice=picture_saved'])
     const path = await pathOf(user)
     expect(path).toMatch(/^\/assets\/people\/[0-9a-f]{32}\.png$/)
     expect(await types()).toEqual([['user.updated', { fields: ['picture'] }]])
@@ -97,10 +98,34 @@ describe('the picture of a person', () => {
     )
   })
 
+  test('PEO-35 is stored or refused without loss of the text that is typed beside it, which is not stored', async () => {
+    await app.admin('PUT', '/organizations/default', { settings: { user_attributes: [DESK] } })
+    const { user, browser } = await signedIn({ attributes: { desk: '4.12' } })
+    const shown = formOf(await form(browser), '/account/profile').fields
+    const stored = async () => (await app.admin('GET', `/users/${user.id}`)).body
+    const { picture: _, updated_at: __, ...before } = await stored()
+    const { csrf_token: ___, picture: ____, ...unchanged } = shown
+    expect((await upload(browser, png(), unchanged)).status).toBe(303)
+    const typed = { ...unchanged, first_name: 'Zoe', 'attribute.desk': '7.3' }
+    for (const [file, button, status, text] of [
+      [webp, {}, 200, 'Your picture is saved.'],
+      [Buffer.alloc(0), {}, 400, 'Choose a picture first.'],
+      [Buffer.alloc(0), { remove: '1' }, 200, 'Your picture is removed.'],
+    ] as const) {
+      const page = await upload(browser, file, { ...typed, ...button })
+      expect([page.status, page.html.includes(text)]).toEqual([status, true])
+      expect(page.html.includes('class="avatar large" src=')).toBe(!('remove' in button))
+      expect(formOf(page, '/account/profile').fields).toMatchObject(typed)
+    }
+    expect(await stored()).toEqual({ ...before, updated_at: expect.any(String) })
+    expect(await types()).toEqual(Array(3).fill(['user.updated', { fields: ['picture'] }]))
+    await app.admin('PUT', '/organizations/default', { settings: { user_attributes: null } })
+  })
+
   test('PEO-35 takes no form of another site, browser or kind', async () => {
     const { user, browser } = await signedIn()
     const other = await signedIn()
-    const { csrf_token = '' } = formOf(await form(other.browser), '/account/picture').fields
+    const { csrf_token = '' } = formOf(await form(other.browser), '/account/profile').fields
     expect((await upload(browser, png(), { csrf_token })).status).toBe(403)
     expect((await upload(browser, png(), {}, 'https://evil.example')).status).toBe(403)
     expect((await browser.post('/account/picture', { csrf_token })).status).toBe(415)

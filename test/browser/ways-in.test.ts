@@ -201,11 +201,16 @@ testInChromium(
     await heading(page, 'Your account')
     await page.goto(`${served.url}/account/profile`)
     await page.locator('[name=picture]').setInputFiles({ name: 'photo.jpg', mimeType: 'image/jpeg', buffer })
+    await page.getByLabel('First name').fill('Zoe')
     await button(page, 'Upload').click()
     await page.getByRole('status').waitFor()
     const size =
-      "(({ naturalWidth, naturalHeight }) => [naturalWidth, naturalHeight])(document.querySelector('form.picture img'))"
+      "(({ naturalWidth, naturalHeight }) => [naturalWidth, naturalHeight])(document.querySelector('.picture img'))"
     expect(await page.evaluate(size)).toEqual([20, 40])
+    // The typed name is kept, and the Enter key stores it.
+    await page.getByLabel('First name').press('Enter')
+    await page.getByText('Your changes are saved.').waitFor()
+    expect((await served.app.admin('GET', `/users/${await idOf('grace')}`)).body.first_name).toBe('Zoe')
     await close()
   },
   60_000,
@@ -243,7 +248,7 @@ testInChromium(
     const { body } = await served.app.admin('GET', `/users/${await idOf('grace')}`)
     expect(body.picture).toEndWith('.jpg')
     const corner = `(async () => {
-      const image = document.querySelector('form.picture img')
+      const image = document.querySelector('.picture img')
       await image.decode()
       const context = new OffscreenCanvas(1, 1).getContext('2d')
       context.drawImage(image, 0, 0)
