@@ -106,6 +106,25 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-61 a form that is sent as soon as an organization is typed is sent with it',
+  async () => {
+    const { id } = await addOrganization(at.served.app, 'acme')
+    await enterConsole(at.page, at.served.url, '/console/users/new')
+    await at.page.getByLabel('Username').fill('wile')
+    await at.page.getByLabel('Email', { exact: true }).fill('wile@acme.example')
+    await organization().evaluate(async (input, id) => {
+      Object.assign(input, { value: id })
+      input.dispatchEvent(new InputEvent('input', { bubbles: true }))
+      await null
+      input.closest('form')?.requestSubmit()
+    }, id)
+    await at.heading('wile')
+    expect((await stored('/users?search=wile')).data[0].organization_id).toBe(id)
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-61 an organization keeps its address when its slug changes',
   async () => {
     const { page, served } = at

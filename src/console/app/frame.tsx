@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { confirmation, openRenewal, renewal } from './api.ts'
 import { Confirm, Dialog } from './dialogs.tsx'
 import { isWithin } from './families.tsx'
@@ -97,7 +97,8 @@ export const Frame = ({ children }: { children: ComponentChildren }) => {
   const isShut = read.problem?.status === 403 || (me.value !== undefined && isOwnOnly(me.value))
   const open = isShut ? [] : menu()
   const here = path.value
-  useEffect(() => setOpen(false), [here])
+  // An effect after the paint would close a menu that the person has opened meanwhile.
+  useLayoutEffect(() => setOpen(false), [here])
   return (
     <div class="frame">
       <a class="skip" href="#content">

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { read, withQuery } from './api.ts'
 import { Field } from './fields.tsx'
 import { type PageOf, useObject, useSettled } from './hooks.ts'
@@ -99,9 +99,9 @@ export const NameFilter = (props: {
   const isVague = hint === undefined && found.length > 1
   const id = (kind === 'client' ? one?.client_id : one?.id) ?? (isVague ? '' : typed)
   // A filter waits until the id is known. A form gets the typed text at once, because the person may send the
-  // form before the id is known.
+  // form before the id is known, and even before the next paint.
   const isReady = isRead || one !== undefined || hint !== undefined
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isReady) onId(id)
   }, [id, isReady])
   return (

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Detail, Problem } from './api.ts'
 import { useStanding } from './api-form.tsx'
 import { Icon, type IconName } from './icons.tsx'
@@ -18,7 +18,7 @@ export const Heading = (props: {
   children?: ComponentChildren
 }) => {
   useArrival()
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${props.title} · Gatehouse`
   }, [props.title])
   return (
@@ -163,9 +163,7 @@ const RequestId = ({ id }: { id: string }) => (
 export const Refused = ({ problem }: { problem: Problem | undefined }) => {
   const notice = useRef<HTMLDivElement>(null)
   const [shown, setShown] = useState<{ problem: Problem | undefined; fields: (string | undefined)[] }>()
-  // The fields get the refusal from a context and are rendered after this part. A layout effect would run
-  // before they show the refusal.
-  useEffect(() => {
+  const point = () => {
     const form = notice.current?.closest('form')
     const refusals = [...(form?.querySelectorAll<HTMLElement>('[data-refused]') ?? [])]
     setShown({ problem, fields: refusals.map(({ dataset }) => dataset.refused) })
@@ -173,7 +171,10 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
     if (!first) return
     reveal(first)
     first.focus()
-  }, [problem])
+  }
+  // The fields get the refusal from a context and are rendered after this part, but in the same task. An
+  // effect after the paint would move the focus while the person already types in another field.
+  useLayoutEffect(() => queueMicrotask(point), [problem])
   const standing = useStanding(problem)
   if (!standing) return null
   const { error, error_description, details = [], request_id } = standing

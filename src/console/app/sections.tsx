@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { fragment, go } from './router.ts'
 
 /** A part of a long form. A URL with the fragment `id` opens it. */
@@ -17,7 +17,7 @@ export const Sections = (props: { label: string; sections: readonly (Section | f
   const sections = props.sections.filter(section => section !== false)
   const ids = sections.map(({ id }) => id)
   const open = ids.includes(fragment.value) ? fragment.value : (ids[0] ?? '')
-  useEffect(() => document.getElementById(`tab-${open}`)?.scrollIntoView({ block: 'nearest' }), [open])
+  useLayoutEffect(() => document.getElementById(`tab-${open}`)?.scrollIntoView({ block: 'nearest' }), [open])
   const move = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = Number(event.key === 'ArrowRight') - Number(event.key === 'ArrowLeft')
     if (step === 0) return
