@@ -133,6 +133,50 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-11 a result that was chosen while its search ran stays chosen, until another text is typed',
+  async () => {
+    await enterConsole(at.page, at.served.url)
+    await at.page.keyboard.press('Control+k')
+    await option(/^Overview/).waitFor()
+    const field = at.page.getByRole('combobox', { name: 'Search or go to' })
+    // Both events come before the search has begun, on a slow machine too.
+    await field.evaluate(async input => {
+      Object.assign(input, { value: 'user' })
+      input.dispatchEvent(new InputEvent('input', { bubbles: true }))
+      await null
+      input.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }))
+    })
+    const chosen = at.page.locator('[role=option][aria-selected=true]')
+    const told = at.page.getByRole('status').getByText(/^Results: /)
+    await option(/^user.*Role/).waitFor()
+    await told.waitFor({ state: 'attached' })
+    expect(await chosen.innerText()).toStartWith('Add a user')
+    await field.fill('users')
+    await option(/^user.*Role/).waitFor({ state: 'detached' })
+    expect(await chosen.innerText()).toStartWith('Users')
+  },
+  60_000,
+)
+
+testInChromium(
+  'CON-10 on a phone the menu that is opened as soon as a screen is shown stays open',
+  async () => {
+    await enterConsole(at.page, at.served.url)
+    await at.heading('Overview')
+    const menu = at.button('Menu')
+    await menu.evaluate(async button => {
+      document.querySelector<HTMLElement>('.menu a[href$="/users"]')?.click()
+      await null
+      button.dispatchEvent(new MouseEvent('click', { bubbles: true }))
+    })
+    await at.heading('Users')
+    await at.answered()
+    expect(await menu.getAttribute('aria-expanded')).toBe('true')
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-51 each object links to its events, which show their times with seconds and in UTC',
   async () => {
     const { app, url } = at.served

@@ -111,6 +111,9 @@ interface Results {
 }
 const nothing: Results = { of: '', items: [] }
 
+/** Identifies a result in each list of results. */
+const keyOf = ({ href, title }: Found): string => href + title
+
 const Panel = (props: { opening: number }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const [text, setText] = useState('')
@@ -119,11 +122,14 @@ const Panel = (props: { opening: number }) => {
    * the next search has finished.
    */
   const [found, setFound] = useState(nothing)
-  const [at, setAt] = useState(0)
+  /**
+   * Key of the result that the person has chosen for the present text. It stays chosen when more results
+   * arrive. '' means the first result.
+   */
+  const [kept, setKept] = useState('')
   const term = useSettled(text.trim().toLowerCase(), 150)
   useModal(dialog)
   useEffect(() => {
-    setAt(0)
     if (term === '') return setFound(nothing)
     let isCurrent = true
     find(term)
@@ -146,6 +152,10 @@ const Panel = (props: { opening: number }) => {
     return (meant.includes(each) ? 1 : 3) + Number(!title.startsWith(typed))
   }
   const shown = [...meant, ...(typed === '' ? [] : found.items)].sort((one, other) => rank(one) - rank(other))
+  const at = Math.max(
+    0,
+    shown.findIndex(each => keyOf(each) === kept),
+  )
   const isFound = shown.length > 0 && !found.failure
   // The focus stays in the field, so the browser does not scroll the list.
   useLayoutEffect(
@@ -163,8 +173,8 @@ const Panel = (props: { opening: number }) => {
   }
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    const chosen = shown[at]
-    if (step !== undefined && shown.length > 0) setAt((at + step + shown.length) % shown.length)
+    const [chosen, next] = [shown[at], shown.at((at + (step ?? 0)) % shown.length)]
+    if (step !== undefined && next) setKept(keyOf(next))
     else if (event.key === 'Enter' && chosen) choose(chosen)
     else return
     event.preventDefault()
@@ -185,19 +195,22 @@ const Panel = (props: { opening: number }) => {
           placeholder={palette.title}
           maxLength={256}
           value={text}
-          onInput={event => setText(event.currentTarget.value)}
+          onInput={event => {
+            setText(event.currentTarget.value)
+            setKept('')
+          }}
           onKeyDown={press}
         />
       </label>
       <div class="found" role="listbox" id="found" aria-label={palette.results}>
         {shown.map((each, n) => (
           <div
-            key={each.href + each.title}
+            key={keyOf(each)}
             id={`found-${n}`}
             role="option"
             tabIndex={-1}
             aria-selected={n === at}
-            onPointerMove={() => setAt(n)}
+            onPointerMove={() => setKept(keyOf(each))}
             onClick={() => choose(each)}
             onKeyDown={press}
           >
