@@ -68,6 +68,27 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-25 the person who was chosen stays when the own account is read later',
+  async () => {
+    const { page, served } = at
+    const { id } = (await at.stored('/users?search=ada')).data[0]
+    const own = Promise.withResolvers<void>()
+    await page.route(`**/users/${id}`, async route => {
+      await own.promise
+      await route.continue()
+    })
+    await enterConsole(page, served.url, '/console/clients/shop')
+    const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Test sign-in' }) })
+    await card.getByRole('button', { name: /Grace Example/ }).click()
+    own.resolve()
+    await at.answered()
+    await button('Show the claims').click()
+    await card.getByText('"given_name": "Grace"').first().waitFor()
+  },
+  60_000,
+)
+
+testInChromium(
   'CON-26 the console tests the connection to an identity provider, each check good or bad, before it is on',
   async () => {
     const { page, served } = at

@@ -94,7 +94,8 @@ export const TestLogin = ({ client }: { client: Client }) => {
   const [user, setUser] = useState<UserAnswer>()
   const [resource, setResource] = useState('')
   const [scope, setScope] = useState(client.scopes.join(' '))
-  useEffect(() => setUser(self.data), [self.data])
+  // The person may have chosen another user before the answer came.
+  useEffect(() => setUser(user => user ?? self.data), [self.data])
   const scopesAt = ({ clients }: Api) => clients.find(each => each.client_id === client_id)?.scopes
   const usable = apis.items.filter(scopesAt)
   const options = withMore(apis, [
