@@ -64,10 +64,10 @@ const languages = {
   pt: ['Resumo', 'Usuários', '4 de 4', 'ltr'],
 } as const
 
-testInChromium(
-  'CON-22 the console is shown in the language of the browser',
-  async () => {
-    for (const [language, [overview, users, shown, dir]] of Object.entries(languages)) {
+for (const [language, [overview, users, shown, dir]] of Object.entries(languages))
+  testInChromium(
+    `CON-22 the console is shown in the language of the browser, ${language}`,
+    async () => {
       const other = await openPage({ viewport: { width: 320, height: 800 }, locale: language })
       await enterConsole(other.page, served.url)
       await other.page.getByRole('heading', { level: 1, name: overview }).waitFor()
@@ -81,7 +81,7 @@ testInChromium(
         const over = await other.page.evaluate(
           'Math.max(0, document.documentElement.scrollWidth - innerWidth)',
         )
-        expect([language, path, over, await axeFindings(other.page)]).toEqual([language, path, 0, []])
+        expect([path, over, await axeFindings(other.page)]).toEqual([path, 0, []])
         if (path === '/clients/shop') {
           const code = other.page.locator('pre').first()
           expect(await code.evaluate(pre => getComputedStyle(pre).direction)).toBe('ltr')
@@ -91,10 +91,9 @@ testInChromium(
         await other.page.getByText(shown).waitFor()
       }
       await other.close()
-    }
-  },
-  120_000,
-)
+    },
+    60_000,
+  )
 
 testInChromium(
   'CON-10 a screen is printed without controls, in dark text',

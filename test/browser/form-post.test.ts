@@ -89,6 +89,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
     if (!options.javaScriptEnabled) {
       expect(await page.getByRole('heading').textContent()).toBe('Back to The notes')
       expect(received).toEqual([])
+      await page.getByRole('main').getByRole('button').waitFor()
       await page.keyboard.press('Tab')
       await page.keyboard.press('Enter')
     }
@@ -130,7 +131,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect(silent.claims()?.sub).toBe(tokens.claims()?.sub ?? '')
       await close()
     },
-    30_000,
+    60_000,
   )
 
   testInChromium(
@@ -155,7 +156,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       }
       await close()
     },
-    30_000,
+    60_000,
   )
 
   testInChromium(
@@ -168,7 +169,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect([body.get('error'), body.get('state')]).toEqual(['invalid_request', state])
       await close()
     },
-    30_000,
+    60_000,
   )
 })
 
@@ -190,5 +191,5 @@ testInChromium(
     received = []
     await close()
   },
-  30_000,
+  60_000,
 )

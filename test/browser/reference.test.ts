@@ -32,18 +32,22 @@ describe.each([
   ['light', 390],
   ['dark', 1280],
 ] as const)('%s, at %i pixels', (colorScheme, width) => {
-  testInChromium('API-26 the API reference has its style, fits, and axe finds nothing', async () => {
-    // The page is served without its Content-Security-Policy, because axe needs timers, and timers do not run
-    // under `sandbox`.
-    const open = () => new Response(html, { headers: { 'content-type': 'text/html' } })
-    const fetch = ({ url }: Request) => (url.endsWith('/docs') ? app.call('/api/v1/docs') : open())
-    await using server = Bun.serve({ port: 0, fetch })
-    const { page, close } = await openPage({ viewport: { width, height: 900 }, colorScheme })
-    await page.goto(`${server.url}docs`)
-    expect(await page.evaluate('getComputedStyle(document.body).marginTop')).toBe('0px')
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-    await page.goto(server.url.href)
-    expect(await axeFindings(page)).toEqual([])
-    await close()
-  })
+  testInChromium(
+    'API-26 the API reference has its style, fits, and axe finds nothing',
+    async () => {
+      // The page is served without its Content-Security-Policy, because axe needs timers, and timers do not
+      // run under `sandbox`.
+      const open = () => new Response(html, { headers: { 'content-type': 'text/html' } })
+      const fetch = ({ url }: Request) => (url.endsWith('/docs') ? app.call('/api/v1/docs') : open())
+      await using server = Bun.serve({ port: 0, fetch })
+      const { page, close } = await openPage({ viewport: { width, height: 900 }, colorScheme })
+      await page.goto(`${server.url}docs`)
+      expect(await page.evaluate('getComputedStyle(document.body).marginTop')).toBe('0px')
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      await page.goto(server.url.href)
+      expect(await axeFindings(page)).toEqual([])
+      await close()
+    },
+    120_000,
+  )
 })

@@ -168,7 +168,7 @@ testInChromium(
       'user.logout',
     ])
   },
-  30_000,
+  60_000,
 )
 
 testInChromium(
@@ -244,5 +244,5 @@ testInChromium(
       error: 'invalid_grant',
     })
   },
-  30_000,
+  60_000,
 )
