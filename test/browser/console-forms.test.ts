@@ -19,15 +19,14 @@ testInChromium(
     await name.fill('two words')
     await page.getByLabel('Email', { exact: true }).fill('new@example.com')
     // The browser would show its own message for this event. The console prevents that.
-    const prevented = name.evaluate(
-      field =>
-        new Promise<boolean>(resolve =>
-          field.addEventListener('invalid', event => resolve(event.defaultPrevented), { once: true }),
-        ),
-    )
+    const seen = await name.evaluateHandle(field => ({
+      prevented: new Promise<boolean>(resolve =>
+        field.addEventListener('invalid', event => resolve(event.defaultPrevented), { once: true }),
+      ),
+    }))
     await button('Add the user').click()
     await page.locator('.complaint:visible').waitFor()
-    expect(await prevented).toBe(true)
+    expect(await seen.evaluate(({ prevented }) => prevented)).toBe(true)
     expect(await name.evaluate(field => field === document.activeElement)).toBe(true)
 
     await name.fill('grace')

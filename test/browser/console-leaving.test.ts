@@ -68,7 +68,7 @@ testInChromium(
       void dialog.dismiss()
     })
     // The browser asks before the reload. The test answers no, so the page is not reloaded.
-    await page.evaluate(() => location.reload())
+    await Promise.all([page.waitForEvent('dialog'), page.evaluate(() => location.reload())])
     await page.waitForFunction(() => document.readyState === 'complete')
     expect(types).toEqual(['beforeunload'])
     await stay()

@@ -22,12 +22,14 @@ testInChromium(
   async () => {
     await enterConsole(at.page, at.served.url, '/console/events')
     await follow()
+    // The announcement is shown for five seconds.
+    const told = at.page.getByRole('status').getByText('new event').waitFor()
     await addUser(at.served.app, 'dorothy')
     await row(/User created.*dorothy|User created/)
       .first()
       .waitFor()
     const { body } = await at.served.app.admin('GET', '/events?type=user.created')
-    await at.page.getByRole('status').getByText('new event').waitFor()
+    await told
     expect(await axeFindings(at.page)).toEqual([])
 
     await at.button('Pause').click()

@@ -9,6 +9,7 @@ import { closeChromium, type Opened, openPage, testInChromium } from '#test/supp
 import { enterConsole, saveChanges, serveConsole } from '#test/support/console.ts'
 import { fillConsole } from '#test/support/console-screens.ts'
 import { addUser, PASSWORD } from '#test/support/people.ts'
+import { until } from '#test/support/until.ts'
 
 type Served = Awaited<ReturnType<typeof serveConsole>>
 let served: Served
@@ -39,10 +40,10 @@ const submit = () => page.locator('dialog [type=submit]').click()
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
 const heading = (name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor()
 const save = () => saveChanges(page)
-/** Returns the text that the page last copied to the clipboard. */
-const copied = async () => {
+/** Waits until the page has copied the text to the clipboard, a moment after the click. */
+const copied = async (text: string) => {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
-  return page.evaluate(() => navigator.clipboard.readText())
+  await until(async () => (await page.evaluate(() => navigator.clipboard.readText())) === text)
 }
 const open = async (name: string) => page.getByRole('navigation').getByRole('link', { name }).click()
 
@@ -78,12 +79,12 @@ testInChromium(
     expect(server).toContain("url.pathname === '/callback'")
     const command = `CLIENT_SECRET=${secret} node app.mjs`
     await page.locator('.code', { hasText: command }).getByRole('button', { name: 'Copy' }).click()
-    expect(await copied()).toBe(command)
+    await copied(command)
     await page
       .locator('.value', { hasText: 'npm install --prefix . openid-client' })
       .getByRole('button', { name: 'Copy' })
       .click()
-    expect(await copied()).toBe('npm install --prefix . openid-client')
+    await copied('npm install --prefix . openid-client')
     await page.getByText('app.mjs below uses login.mjs').waitFor()
     await page.getByRole('link', { name: 'gatehouse guide connect' }).click()
     await heading('Connect an application')

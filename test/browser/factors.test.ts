@@ -119,6 +119,8 @@ const enrolApp = async (page: Page, user: Json) => {
   await page.getByLabel('Six-digit code').fill(codeOf(key))
   await page.getByRole('button', { name: 'Turn on' }).click()
   await heading(page, 'Save your recovery codes')
+  // The heading is shown before the end of the page is read.
+  await page.waitForLoadState()
   const codes = await page.locator('code.recovery-code').allInnerTexts()
   await acceptRecoveryCodes(page)
   await heading(page, 'Security')

@@ -33,11 +33,16 @@ const arrives = async (page: Page, name: string) => {
   await heading(page, name)
   expect([name, await axeFindings(page)]).toEqual([name, []])
 }
-/** Signs in with a password, by keyboard alone. The first field has the focus from the start. */
+/** Types into the field that has the focus when its page is shown. */
+const type = async (page: Page, text: string) => {
+  await page.locator('input:focus').waitFor()
+  await page.keyboard.type(text)
+}
+/** Signs in with a password, by keyboard alone. */
 const signIn = async (page: Page, username: string) => {
   await page.goto(`${served.url}/account`)
   await heading(page, 'Sign in')
-  await page.keyboard.type(username)
+  await type(page, username)
   await page.keyboard.press('Tab')
   await page.keyboard.type(PASSWORD)
   await page.keyboard.press('Enter')
@@ -61,16 +66,16 @@ for (const [look, options] of LOOKS) {
       await page.goto(`${served.url}/account`)
       await page.getByRole('link', { name: 'Email me a code' }).click()
       await arrives(page, 'Sign in with a code')
-      await page.keyboard.type('grace')
+      await type(page, 'grace')
       await page.keyboard.press('Enter')
       await arrives(page, 'Check your email')
       await deliverMails(served.app.context)
       const code = /^\d{6}$/m.exec(mail.mails.map(({ text }) => text).join('\n'))?.[0] ?? ''
-      await page.keyboard.type(code === '000000' ? '000001' : '000000')
+      await type(page, code === '000000' ? '000001' : '000000')
       await page.keyboard.press('Enter')
       await page.getByText('That code isn’t right').waitFor()
       await arrives(page, 'Check your email')
-      await page.keyboard.type(code)
+      await type(page, code)
       await page.keyboard.press('Enter')
       await heading(page, 'Your account')
       await page.goto(`${served.url}/account/security`)
@@ -78,7 +83,7 @@ for (const [look, options] of LOOKS) {
       await arrives(page, 'Security')
       await button(page, 'Turn off').click()
       await arrives(page, 'Confirm it’s you')
-      await page.keyboard.type(PASSWORD)
+      await type(page, PASSWORD)
       await page.keyboard.press('Enter')
       await page.getByText('Codes by email are turned off.').waitFor()
       await arrives(page, 'Security')
@@ -158,7 +163,7 @@ testInChromium(
       await page.getByLabel('Email').fill(`${username}@example.com`)
       await button(page, 'Continue').click()
       await page.getByText('You keep your account to yourself.').waitFor()
-      expect(await page.getByRole('checkbox').count()).toBe(1)
+      await page.getByRole('checkbox').waitFor()
     }
     const { page, close } = await openPage({ viewport: { width: 390, height: 844 } })
     const device = await withAuthenticator(page)
@@ -204,6 +209,8 @@ testInChromium(
     await page.getByLabel('First name').fill('Zoe')
     await button(page, 'Upload').click()
     await page.getByRole('status').waitFor()
+    // The message is shown before the picture is loaded.
+    await page.waitForLoadState()
     const size =
       "(({ naturalWidth, naturalHeight }) => [naturalWidth, naturalHeight])(document.querySelector('.picture img'))"
     expect(await page.evaluate(size)).toEqual([20, 40])
@@ -245,6 +252,7 @@ testInChromium(
     await button(page, 'Upload').click()
     await page.evaluate('proceed()')
     await page.getByRole('status').waitFor()
+    await page.waitForLoadState()
     const { body } = await served.app.admin('GET', `/users/${await idOf('grace')}`)
     expect(body.picture).toEndWith('.jpg')
     const corner = `(async () => {

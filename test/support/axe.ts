@@ -10,6 +10,11 @@ interface Result {
  * policy does not apply to the debugger.
  */
 export const axeFindings = async (page: Page): Promise<string[]> => {
+  // The colours of a running transition are those of neither state.
+  await page.evaluate(async () => {
+    const running = document.getAnimations().filter(each => each instanceof CSSTransition)
+    await Promise.allSettled(running.map(({ finished }) => finished))
+  })
   await page.evaluate(axe.source)
   const { violations } = (await page.evaluate('axe.run()')) as Result
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
