@@ -279,6 +279,7 @@ testInChromium(
     await goTo('sessions', 'Sessions')
     await heading('Sessions')
     await press(page.getByRole('listitem').filter({ hasText: 'grace' }).getByRole('button', { name: 'End' }))
+    await press(page.getByRole('dialog').getByRole('button', { name: 'End' }))
     await page.getByText('The session has ended').waitFor()
     expect((await stored('/sessions')).data).toMatchObject([{ username: 'ada' }])
   },

@@ -28,7 +28,10 @@ testInChromium(
     await at.page.getByLabel('Search users').fill('grace')
     await at.button('Add · grace').waitFor()
     await at.walk(`users/${user.id}`)
-    await at.button(/^End · board · /).waitFor()
+    await at.button(/^End · board · /).click()
+    await at.page.getByRole('dialog', { name: 'End the session of ida at board?' }).waitFor()
+    expect((await at.stored(`/sessions?user_id=${user.id}`)).data).toHaveLength(1)
+    await at.button('Cancel').click()
     await at.button('Remove · Phone').click()
     const dialog = at.page.getByRole('dialog', { name: 'Remove Phone?' })
     await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
@@ -81,6 +84,7 @@ testInChromium(
     const ends = at.page.getByRole('button', { name: /^End/ })
     for (const told of ['1', '2']) {
       await ends.first().click()
+      await at.button('End').click()
       await until(async () => (await toast.getAttribute('data-told')) === told)
       await ends.nth(2 - Number(told)).waitFor({ state: 'detached' })
     }

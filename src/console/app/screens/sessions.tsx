@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { SessionAnswer } from '#src/sessions/schema.ts'
-import { useAction } from '../action.ts'
 import { withQuery } from '../api.ts'
 import { ConfirmCall } from '../confirm-call.tsx'
+import { EndSession } from '../end-session.tsx'
 import { useFilters } from '../filters.ts'
 import { useList } from '../hooks.ts'
 import { ListCard } from '../list.tsx'
@@ -10,16 +10,16 @@ import { may } from '../me.ts'
 import { NameFilter } from '../name-filter.tsx'
 import { UserLink, useOrganizations } from '../names.tsx'
 import { OrganizationField } from '../organization-field.tsx'
-import { Empty, Heading, Refused, When } from '../parts.tsx'
+import { Empty, Heading, When } from '../parts.tsx'
 import { joined, programOf, say, words } from '../words.ts'
 
 /** Screen of the list of sessions. */
 export const SessionsScreen = () => {
   const { entered, filters, change, isFiltered } = useFilters(['user_id', 'client_id', 'organization_id'])
   const [isAsked, setAsked] = useState(false)
+  const [ending, setEnding] = useState<SessionAnswer>()
   const list = useList<SessionAnswer>('/sessions', { ...filters, limit: 50 })
   const organizationOf = useOrganizations(list.items)
-  const one = useAction(list.reload)
   const mayEnd = may('sessions:revoke')
   return (
     <>
@@ -48,7 +48,6 @@ export const SessionsScreen = () => {
           onValue={organization_id => change({ organization_id })}
         />
       </div>
-      <Refused problem={one.problem} />
       <ListCard
         list={list}
         empty={<Empty title={isFiltered ? words.sessions.noneFits : words.sessions.none} icon="sessions" />}
@@ -70,7 +69,7 @@ export const SessionsScreen = () => {
               <button
                 type="button"
                 aria-label={joined([words.sessions.end, session.username, session.client_id])}
-                onClick={() => void one.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+                onClick={() => setEnding(session)}
               >
                 {words.sessions.end}
               </button>
@@ -78,6 +77,7 @@ export const SessionsScreen = () => {
           </li>
         )}
       />
+      {ending && <EndSession session={ending} onEnded={list.reload} onClose={() => setEnding(undefined)} />}
       {isAsked && (
         <ConfirmCall
           title={words.sessions.endAllTitle}

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks'
+import type { SessionAnswer } from '#src/sessions/schema.ts'
 import { useAction } from '../action.ts'
 import { curlOf } from '../curl.ts'
 import { Confirm } from '../dialogs.tsx'
+import { EndSession } from '../end-session.tsx'
 import { type PageOf, useList, useObject } from '../hooks.ts'
 import { ShortList } from '../list.tsx'
 import { may } from '../me.ts'
@@ -9,20 +11,10 @@ import { Card, Refused, When } from '../parts.tsx'
 import { fullDate, joined, programOf, say, words } from '../words.ts'
 import { EventRow, type LogEvent } from './event-row.tsx'
 
-interface Session {
-  id: string
-  client_id: string
-  ip_address: string
-  user_agent: string
-  location?: string
-  started_at?: string
-  last_active_at?: string
-}
-
 /** Shows the sessions of a user, each with a button that ends it. */
 export const Sessions = ({ id }: { id: string }) => {
-  const list = useList<Session>('/sessions', { user_id: id, limit: 20 })
-  const action = useAction(list.reload)
+  const list = useList<SessionAnswer>('/sessions', { user_id: id, limit: 20 })
+  const [ending, setEnding] = useState<SessionAnswer>()
   return (
     <ShortList
       title={words.user.sessions}
@@ -36,13 +28,12 @@ export const Sessions = ({ id }: { id: string }) => {
               {joined([session.location, session.ip_address, programOf(session.user_agent)])}
             </span>
           </span>
-          {session.last_active_at && <When time={session.last_active_at} />}
+          <When time={session.last_active_at} />
           {may('sessions:revoke') && (
             <button
               type="button"
               aria-label={joined([words.sessions.end, session.client_id, programOf(session.user_agent)])}
-              disabled={action.dialog.isBusy}
-              onClick={() => void action.run('DELETE', `/sessions/${session.id}`, words.sessions.ended)}
+              onClick={() => setEnding(session)}
             >
               {words.sessions.end}
             </button>
@@ -50,7 +41,7 @@ export const Sessions = ({ id }: { id: string }) => {
         </li>
       )}
     >
-      <Refused problem={action.problem} />
+      {ending && <EndSession session={ending} onEnded={list.reload} onClose={() => setEnding(undefined)} />}
     </ShortList>
   )
 }
