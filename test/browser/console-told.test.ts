@@ -32,6 +32,7 @@ testInChromium(
     await at.page.getByRole('dialog', { name: 'End the session of ida at board?' }).waitFor()
     expect((await at.stored(`/sessions?user_id=${user.id}`)).data).toHaveLength(1)
     await at.button('Cancel').click()
+    await at.page.getByText('Last used: Never').waitFor()
     await at.button('Remove · Phone').click()
     const dialog = at.page.getByRole('dialog', { name: 'Remove Phone?' })
     await dialog.getByRole('button', { name: 'Remove', exact: true }).click()

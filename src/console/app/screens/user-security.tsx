@@ -90,7 +90,9 @@ export const Factors = ({ id }: { id: string }) => {
             <strong>{factor.name}</strong>
             <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
           </span>
-          <When time={factor.last_used_at} />
+          <span>
+            {words.user.lastUse} <When time={factor.last_used_at} />
+          </span>
           {may('users:update') && (
             <button
               type="button"
