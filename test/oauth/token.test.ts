@@ -241,6 +241,26 @@ describe('one code, one use, one client', () => {
     expect(await types()).toEqual([])
   })
 
+  test('O-13 a second use with a wrong resource does so, too; a first use with it does not use up the code', async () => {
+    const code = await addCode(app, client, alice)
+    const wrong = { resource: 'https://nowhere.example' }
+    expect(await redeem(app, client, code, wrong)).toMatchObject(refusal('invalid_target'))
+    const { status, body } = await redeem(app, client, code)
+    expect(status).toBe(200)
+    await app.events()
+    const { sid } = claimsOf(body.access_token)
+    // Only the client that got the code, with the verifier, can end the session.
+    expect(await redeem(app, other, code, wrong)).toMatchObject(refusal('invalid_grant'))
+    const headers = bearer(body.access_token)
+    expect((await get(app, '/oauth/userinfo', { headers })).status).toBe(200)
+    expect(await app.events()).toEqual([])
+    expect(await redeem(app, client, code, wrong)).toMatchObject(refusal('invalid_grant'))
+    expect((await app.events()).map(({ type, target_id }) => [type, target_id])).toEqual([
+      ['session.revoked', `sess_${sid}`],
+    ])
+    expect(await refresh(app, client, body.refresh_token)).toMatchObject(refusal('invalid_grant'))
+  })
+
   test('O-13 after /oauth/revoke has ended the session, a second use still revokes its access token', async () => {
     const code = await addCode(app, client, alice)
     const { body: tokens } = await redeem(app, client, code)

@@ -92,7 +92,12 @@ const redeem = async (context: Context, tx: Transaction, call: CodeCall, locate:
     since: code.issued_at,
     now,
   }
-  const target = await targetOf(tx, client, granted, request.resource)
+  const target = await targetOf(tx, client, granted, request.resource).catch(async error => {
+    if (error instanceof OAuthError && (await isUsed(tx, code, user))) return undefined
+    throw error
+  })
+  // A replayed code ends its session, even if it is sent with a wrong resource.
+  if (!target) return refuseUsed(context, tx, call, code)
   const mayContinue = client_id === CONSOLE_CLIENT && !code.resources
   const started =
     (mayContinue ? await continueSession(context, tx, call, code, user) : undefined) ??
@@ -211,15 +216,20 @@ const continueSession = async (
   subject: Subject,
 ): Promise<Started | undefined> => {
   const { client_id, access_token_ttl } = client
-  const { login_id, scope, session_id } = code
-  const isUsed = await findSessionOf(tx, { session_id, user_id: subject.id })
+  const { login_id, scope } = code
   const of = { login_id, client_id, scope }
-  const session = isUsed ? undefined : await extendSession(tx, of, clock.now(), access_token_ttl * SECOND)
+  const session = (await isUsed(tx, code, subject))
+    ? undefined
+    : await extendSession(tx, of, clock.now(), access_token_ttl * SECOND)
   if (!session) return undefined
   await burnCode(tx, request.code, code)
   const { id, ends_by, last_active_at } = session
   return { session_id: id, ends_by, isLogin: code.auth_time > last_active_at }
 }
+
+/** True when the code began a session. */
+const isUsed = async (tx: Transaction, { session_id }: AuthorizationCode, { id }: Subject) =>
+  (await findSessionOf(tx, { session_id, user_id: id })) !== undefined
 
 const refuseUsed = async (context: Context, tx: Transaction, call: CodeCall, code: AuthorizationCode) => {
   await endSessionOf(context, tx, call, code)
