@@ -22,6 +22,7 @@ const send = async (mail: Mail) => {
 }
 const app = await startApp({}, { mail: { send } })
 await addClient(app, 'web')
+await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
 let machines = 0
 
 const deliver = async () => {
@@ -44,7 +45,6 @@ const ask = async (username: string) => {
 }
 
 test('USR-22 a user deleted while the mail server takes the code leaves no event', async () => {
-  await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
   const user = await addUser(app, 'gone', { email_verified: true })
   await ask(user.username)
   await app.events()
@@ -57,7 +57,6 @@ test('USR-22 a user deleted while the mail server takes the code leaves no event
 
 describe('while the mail server is away', () => {
   test('MCD-05 a code by mail counts once for its mailbox, and is recorded when it is sent', async () => {
-    await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
     const user = await addUser(app, 'ada', { email_verified: true })
     await app.events()
     works = false
@@ -81,7 +80,6 @@ describe('MCD-01 a code that is sent late does not end the code of a later reque
   const codes = () => app.context.store.read(async q => q.select().from(q.tables.email_codes))
 
   test.each(['in another browser', 'on the same page'])('MCD-01 asked for %s', async place => {
-    await app.admin('PUT', '/organizations/default', { settings: { email_code: 'users' } })
     const user = await addUser(app, `late${++machines}`, { email_verified: true })
     works = false
     const { browser, page } = await ask(user.username)

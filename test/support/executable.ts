@@ -79,7 +79,7 @@ export const serveExecutable = async (
     const decoder = new TextDecoder()
     for await (const chunk of stream) {
       output += decoder.decode(chunk, { stream: true })
-      const line = output.split('\n').find(text => text.startsWith('{"event":"ready"'))
+      const [line] = /^\{"event":"ready".*(?=\n)/m.exec(output) ?? []
       if (line) ready.resolve(JSON.parse(line))
     }
   }
