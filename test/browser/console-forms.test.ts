@@ -115,8 +115,10 @@ testInChromium(
       .evaluateAll(all => all.map(each => each.getBoundingClientRect().top))
     expect(new Set(tops).size).toBe(1)
     await page.setViewportSize({ width: 1280, height: 900 })
+    // The message is shown for four seconds.
+    const told = page.locator('.toast p').waitFor()
     await at.save()
-    await page.locator('.toast p').waitFor()
+    await told
     await page.getByRole('link', { name: 'Roles', exact: true }).click()
     await heading('Roles')
     expect(await page.locator('.toast p').count()).toBe(0)

@@ -89,7 +89,7 @@ test.each([
     const { code, output } = await run(['sh', '-c', command], { PORT: `${freePort()}` })
     expect([code, output]).toEqual([0, expect.stringContaining('there are now 2')])
   },
-  30_000,
+  60_000,
 )
 
 test.each(['service-to-service.sh', 'end-to-end.sh'])('%s ends when the API does not start', async script => {
@@ -160,7 +160,7 @@ testInChromium(
     ])
     await close()
   },
-  30_000,
+  60_000,
 )
 
 describe('files for other programs', () => {
