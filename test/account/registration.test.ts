@@ -236,6 +236,11 @@ describe('a registration', () => {
 describe('approval', () => {
   const waiting = async () => (await app.admin('GET', '/registrations')).body.data as Json[]
 
+  beforeEach(async () => {
+    for (const { id } of await waiting()) await app.admin('DELETE', `/users/${id}`)
+    await app.events()
+  })
+
   const wait = async () => {
     await allow({ registration: 'approval' })
     const who = somebody()

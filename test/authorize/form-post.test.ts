@@ -16,6 +16,8 @@ import {
 import { startAuthorize } from './authorize-world.ts'
 
 const { app, stored } = await startAuthorize()
+// A user who approves nothing.
+await addUser(app, 'eve')
 await addClient(app, 'shop', { consent_required: true })
 await addClient(app, 'mobile', {
   type: 'public',
@@ -178,7 +180,7 @@ describe('FRM-06 the form has the state as it was sent', () => {
     ['spaces and tabs', ' a  b\t'],
     ['separators', 'a&b=c;d+e%00%26'],
   ])('%s', async (_, state) => {
-    const browser = await loggedIn()
+    const browser = await loggedIn('eve')
     const page = await browser.get(byPost('web', { state }))
     expect(Object.keys(postedBy(page))).toEqual(['code', 'state', 'iss'])
     expect(postedBy(page).state).toBe(state)

@@ -35,7 +35,7 @@ test('a large export is the same through a pipe as into a file', async () => {
   expect(piped.code).toBe(0)
   expect(piped.stdout.length).toBeGreaterThan(1_000_000)
   expect(piped.stdout === readFileSync(file, 'utf8')).toBe(true)
-}, 30_000)
+}, 60_000)
 
 test('a reader that ends early, such as head, is no failure of an export', async () => {
   const data_dir = await instance()

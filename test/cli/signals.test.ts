@@ -117,5 +117,5 @@ testOnPostgres(
     await sql.close()
   },
   // Timeout in ms: as long as a writer waits for an answer of PostgreSQL. The server has to end sooner.
-  20_000,
+  60_000,
 )

@@ -25,4 +25,4 @@ test('H-20 repeated from one login page to a social provider: one upstream reque
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
   expect((await go(openBrowser(app, { ip: '203.0.113.20' }), '')).status).toBe(303)
   expect([await stored(), await app.events()]).toEqual([[2, 2], []])
-}, 20_000)
+}, 60_000)

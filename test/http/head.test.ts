@@ -7,6 +7,8 @@ import { developmentOf } from '#test/support/development.ts'
 import { askRaw } from '#test/support/socket.ts'
 import { until } from '#test/support/until.ts'
 
+// The first import runs the bundler, which can take longer than the server waits.
+await import('#src/console/files.ts')
 const lines: Json[] = []
 const log = openLogger('info', line => void lines.push(JSON.parse(line)))
 const app = await startApp({ port: 0 }, { log })

@@ -48,7 +48,7 @@ test('EVT-18 a backup is begun once at a time, recorded, listed and never sent',
     data: [{ name, bytes: expect.any(Number), created_at: '2026-01-15T12:00:00.000Z' }],
   })
   expect((await app.admin('GET', `/backups/${name}`)).status).toBe(404)
-}, 20_000)
+}, 60_000)
 
 test('a backup whose folder cannot be made is refused and not recorded', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -105,7 +105,7 @@ test('a backup removes files that no process writes to, and no other', async () 
   const made = join(folder, 'gatehouse-20260115T120000Z.db')
   await until(async () => existsSync(made))
   expect(readdirSync(folder).sort()).toEqual([live, 'gatehouse-20260115T120000Z.db'])
-}, 20_000)
+}, 60_000)
 
 if (isPostgres)
   test('EVT-18 a backup of another worker is shown, is not begun again, and keeps its file', async () => {
@@ -153,7 +153,7 @@ if (isPostgres)
     expect(await one.events()).toMatchObject([begun, begun])
     await sql.close()
     await beside.close()
-  }, 20_000)
+  }, 60_000)
 
 test('EVT-19 signing keys are listed and rotated without private parts, and the caller is recorded', async () => {
   const app = await startApp()

@@ -72,7 +72,7 @@ test('backups run at the interval, and a limited number is kept', async () => {
   app.clock.advance(DAY)
   await scheduledBackup(app.context)
   expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
-}, 20_000)
+}, 60_000)
 
 test('a backup that fails is tried again after an hour, by any worker', async () => {
   const app = await startApp({ data_dir: mkdtempSync(join(tmpdir(), 'gatehouse-')) })
@@ -100,7 +100,7 @@ test('a backup that fails is tried again after an hour, by any worker', async ()
   app.clock.advance(HOUR)
   await scheduledBackup(app.context)
   expect(readdirSync(folder)).toEqual(['gatehouse-20260115T120100Z.db'])
-}, 20_000)
+}, 60_000)
 
 test('an hour counts from the failure of a backup, not from its beginning', async () => {
   const app = await startApp({ data_dir: mkdtempSync(join(tmpdir(), 'gatehouse-')) })
@@ -155,7 +155,7 @@ test('a backup that does not fit beside the database is not begun; free pages of
     database.close()
     await unmount()
   }
-}, 20_000)
+}, 60_000)
 
 test('backups with names in the future stop no backup, and remove none', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -181,7 +181,7 @@ test('backups with names in the future stop no backup, and remove none', async (
     [first, second, ...future],
     [second, third, ...future],
   ])
-}, 20_000)
+}, 60_000)
 
 testOnPostgres('a backup at its time reaches the server by the same environment', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))

@@ -96,7 +96,7 @@ const walk = async (
       expect(`${callback.origin}${callback.pathname}`).toBe(REDIRECT)
       const tokens = await exchange(app, client_secret, callback)
       expect(tokens.claims()).toMatchObject(person)
-    }, 20_000)
+    }, 60_000)
 }
 
 if (needs('simplesamlphp', SIMPLESAML) && needs('php-cli', '/usr/bin/php'))
