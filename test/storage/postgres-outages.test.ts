@@ -291,6 +291,9 @@ const outages = () => {
     await ask(`${server.url}/postgres`, 'CREATE ROLE few LOGIN', 'CREATE DATABASE few OWNER few', limit(3))
     const few = `${server.url}/few`.replace('gatehouse@', 'few@')
     const store = await openPostgres({ url: few, connections: 4 })
+    // The connection that has prepared the database counts until its process has ended.
+    const open = () => ask(`${server.url}/postgres`, "SELECT FROM pg_stat_activity WHERE usename = 'few'")
+    await until(async () => (await open()).length === 1)
     /** Starts writes that end when all have begun or one was refused. Returns the refusals. */
     const together = async (count: number, name: string) => {
       const gate = Promise.withResolvers<void>()
