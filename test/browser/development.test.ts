@@ -25,6 +25,8 @@ testInChromium('H-49 the page of the fake provider is styled, and posts its answ
   await page.goto(`${client.origin}/`)
   await page.evaluate(url => location.assign(url), `${server.url}/dev/openid/authorize?${query}`)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  // The button is there before the style is loaded.
+  await page.waitForLoadState()
   expect(await page.evaluate(() => getComputedStyle(document.body).maxWidth)).toBe('384px')
   const posted = page.waitForRequest(request => request.url() === `${client.origin}/callback`)
   await page.getByRole('button', { name: 'Sign in' }).click()
