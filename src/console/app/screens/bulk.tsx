@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { UserAnswer } from '#src/directory/users/schema.ts'
 import { asProblem, callApi, type Detail, type Problem } from '../api.ts'
 import { Confirm } from '../dialogs.tsx'
@@ -91,8 +91,8 @@ export const BulkBar = (props: { users: UserAnswer[]; onDone(left: UserAnswer[])
   const users = left ?? props.users
   const isStopped = useRef(false)
   // If Back removes the screen while a change runs, the dialog sends no close event. The change is then
-  // stopped here.
-  useEffect(
+  // stopped here. An effect after the paint would stop it later, and one more user would be changed.
+  useLayoutEffect(
     () => () => {
       isStopped.current = true
     },
