@@ -62,5 +62,5 @@ testInChromium(
     await close()
     expect(wide).toEqual([])
   },
-  120_000,
+  300_000,
 )

@@ -55,7 +55,7 @@ testInChromium(
     expect(page.url()).toEndWith('/oauth/enrol?request=request-8Qx')
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -76,7 +76,7 @@ testInChromium(
     expect(await page.locator('button:visible').allInnerTexts()).toEqual(['Continue'])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -99,7 +99,7 @@ testInChromium(
         await close()
       }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -128,7 +128,7 @@ testInChromium(
     }
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -149,7 +149,7 @@ testInChromium(
     expect(await plain.page.locator('.rules .failed').count()).toBe(2)
     await plain.close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -161,7 +161,7 @@ testInChromium(
     expect(y + height).toBeLessThan(800)
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -182,7 +182,7 @@ testInChromium(
     expect(await page.getByRole('alert').isVisible()).toBe(false)
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -219,7 +219,7 @@ testInChromium(
     await isSent()
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -239,7 +239,7 @@ testInChromium(
     expect((await told).text()).toBe('true')
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -258,7 +258,7 @@ testInChromium(
     expect(page.url()).toBe(`${server.url}error.throttled`)
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -291,5 +291,5 @@ testInChromium(
     expect(await plain.page.locator('.command button:visible').count()).toBe(0)
     await plain.close()
   },
-  60_000,
+  120_000,
 )

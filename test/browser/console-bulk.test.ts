@@ -28,7 +28,7 @@ testInChromium(
     expect((await stored('/users?enabled=false')).data).toHaveLength(1)
     expect((await stored('/events?type=user.disabled')).data).toHaveLength(1)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -68,7 +68,7 @@ testInChromium(
       .waitFor()
     expect((await stored('/users?enabled=false')).data).toHaveLength(2)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -88,7 +88,7 @@ testInChromium(
     expect((await stored('/users?enabled=false')).data).toHaveLength(1)
     expect((await stored('/events?type=user.disabled')).data).toHaveLength(1)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -120,7 +120,7 @@ testInChromium(
     expect((await stored('/users?enabled=false')).data).toEqual([])
     expect((await stored('/events?type=user.disabled')).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -151,5 +151,5 @@ testInChromium(
     expect(disabled.map(({ username }: { username: string }) => username).sort()).toEqual(['alan', 'grace'])
     expect((await stored('/events?type=user.disabled')).data).toHaveLength(2)
   },
-  60_000,
+  120_000,
 )

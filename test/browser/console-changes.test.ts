@@ -64,7 +64,7 @@ testInChromium(
       ])
     }
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -87,7 +87,7 @@ testInChromium(
     expect(await dialog.locator('ins').allTextContents()).toEqual(['3h', 'true'])
     expect(await axeFindings(page)).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -136,7 +136,7 @@ testInChromium(
     expect((await at.stored(`/users/${id}`)).attributes).toEqual({ note: 'Mine', team: 'blue', floor: '4' })
     expect(await page.locator('[name="attributes.team"]').inputValue()).toBe('blue')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -167,7 +167,7 @@ testInChromium(
       floor: '4',
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -190,7 +190,7 @@ testInChromium(
       enabled: true,
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -224,7 +224,7 @@ testInChromium(
     await page.locator('.save-bar').getByText(failure.error_description).waitFor()
     expect(await policy.inputValue()).toBe('open')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -250,7 +250,7 @@ testInChromium(
       await dialog.waitFor({ state: 'detached' })
     }
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -271,5 +271,5 @@ testInChromium(
     await page.getByText('As YAML').click()
     await page.getByText('Pictures, styles and certificates are not shown here').waitFor()
   },
-  60_000,
+  120_000,
 )

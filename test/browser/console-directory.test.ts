@@ -91,7 +91,7 @@ testInChromium(
     await page.getByText('No APIs yet').waitFor()
     expect((await stored('/apis')).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -135,7 +135,7 @@ testInChromium(
     await open('Applications')
     await heading('Applications')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -172,7 +172,7 @@ testInChromium(
     const attributes = { deep: { kept: true }, level: 3, note: 'new', teams: ['Blue', 'Red'] }
     expect((await stored(`/users/${id}`)).attributes).toEqual(attributes)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -212,7 +212,7 @@ testInChromium(
     await page.locator('li.row', { hasText: /Gatehouse console.*session/s }).waitFor()
     expect(await page.getByRole('link', { name: /Gatehouse console/ }).count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -286,7 +286,7 @@ testInChromium(
     expect(await page.locator('.difference del').allInnerTexts()).toEqual(['Northwind shop', 'false'])
     expect(await page.locator('.difference ins').allInnerTexts()).toEqual(['The shop', 'true'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -301,7 +301,7 @@ testInChromium(
     await page.getByRole('link', { name: 'API reference' }).click()
     await page.waitForURL(/\/api\/v1\/docs$/)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -330,7 +330,7 @@ testInChromium(
     const events = await exported()
     expect(events.filter(row => row.includes(',client.created,'))).toHaveLength(events.length - 2)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -369,7 +369,7 @@ testInChromium(
     await page.getByText('No webhooks yet').waitFor()
     expect((await stored('/webhooks')).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -383,5 +383,5 @@ testInChromium(
     await row.click()
     await page.locator('.lead', { hasText: 'Acme North · org_' }).waitFor()
   },
-  60_000,
+  120_000,
 )

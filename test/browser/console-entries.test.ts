@@ -35,7 +35,7 @@ testInChromium(
     await at.heading('Grace Later')
     expect(await stored(path)).toMatchObject({ first_name: 'Grace', last_name: 'Later' })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -57,7 +57,7 @@ testInChromium(
     expect(await name.inputValue()).toBe('Kept')
     await button('Save changes').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -92,5 +92,5 @@ testInChromium(
     await page.locator('input[name="settings.theme"]').waitFor({ state: 'detached' })
     expect(await page.locator('select[name="settings.theme"]').inputValue()).toBe('default')
   },
-  60_000,
+  120_000,
 )

@@ -30,7 +30,7 @@ testInChromium(
     const member = lines('Group changed').locator('.facts div', { hasText: 'Member added' })
     await member.getByRole('link', { name: 'hopper' }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -60,7 +60,7 @@ testInChromium(
     await lines('Session revoked').nth(1).waitFor()
     expect([await dot(0), await dot(1)]).toEqual(['dot ', 'dot bad'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -73,5 +73,5 @@ testInChromium(
     await address.fill('192.0.2.77')
     await at.page.getByText('No event matches these filters').waitFor()
   },
-  60_000,
+  120_000,
 )

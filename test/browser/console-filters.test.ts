@@ -53,7 +53,7 @@ testInChromium(
     const left = (await stored('/sessions')).data.map(({ username }: { username: string }) => username)
     expect(left.sort()).toEqual(['ada', 'alan'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -73,7 +73,7 @@ testInChromium(
     await at.page.getByRole('combobox').fill('NORTH')
     await at.page.getByRole('option', { name: /Northwind shop/ }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -87,7 +87,7 @@ testInChromium(
       .evaluateAll(all => all.map(each => getComputedStyle(each).marginBlockStart))
     expect(margins).toEqual(Array(7).fill('0px'))
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -104,7 +104,7 @@ testInChromium(
     await at.page.waitForURL(`${at.served.url}/console/events?actor_id=${ada.id}`)
     await at.page.getByRole('button', { name: /Signed in.*ada@example/ }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -127,7 +127,7 @@ testInChromium(
     await organization.fill('acme laboratories')
     await dialog.locator('pre').getByText(id).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -157,7 +157,7 @@ testInChromium(
     await organization.fill('acm')
     await at.page.waitForURL(`${url}/console/users?search=e`)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -171,7 +171,7 @@ testInChromium(
     expect(titles.filter(title => /Token|Session/.test(title))).toEqual([])
     expect((await stored('/events?type=token.issued')).data.length).toBeGreaterThan(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -192,7 +192,7 @@ testInChromium(
     await at.save()
     expect((await stored('/organizations/default')).settings).toEqual({})
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -217,7 +217,7 @@ testInChromium(
     await at.page.getByRole('button', { name: 'Follow live' }).click()
     expect(await count.getAttribute('role')).toBeNull()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -235,7 +235,7 @@ testInChromium(
     await at.forward()
     await at.page.locator('li.event', { hasText: 'Application registered' }).first().waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -261,5 +261,5 @@ testInChromium(
     await rows.filter({ hasText: 'edsger' }).waitFor({ state: 'detached' })
     await close()
   },
-  60_000,
+  120_000,
 )

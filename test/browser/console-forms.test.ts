@@ -41,7 +41,7 @@ testInChromium(
     await button('Add the user').click()
     await heading('Other')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -68,7 +68,7 @@ testInChromium(
       await heading('Mail')
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -93,7 +93,7 @@ testInChromium(
     await heading('Wiki')
     expect(page.url()).toEndWith('/console/clients/wiki')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -123,7 +123,7 @@ testInChromium(
     await heading('Roles')
     expect(await page.locator('.toast p').count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -138,7 +138,7 @@ testInChromium(
     await at.save()
     expect(await at.stored('/clients/shop')).toMatchObject({ scopes: ['openid'], claims: {} })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -154,7 +154,7 @@ testInChromium(
     await heading('wiki is connected')
     expect(await page.getByText('Its secret was shown once').count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -190,7 +190,7 @@ testInChromium(
       ['email_verified', 'email'],
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -207,5 +207,5 @@ testInChromium(
       page.locator(selector).evaluate(element => element.getBoundingClientRect().left)
     expect(await leftOf('.save-bar .notice')).toBeGreaterThan(await leftOf('.save-bar'))
   },
-  60_000,
+  120_000,
 )

@@ -37,5 +37,5 @@ testInChromium(
     await close()
     await served.stop()
   },
-  60_000,
+  120_000,
 )

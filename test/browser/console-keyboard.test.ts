@@ -38,7 +38,7 @@ testInChromium(
     await heading('Grace Brewster Example')
     expect(await userCalled('grace')).toMatchObject({ first_name: 'Grace Brewster' })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -56,7 +56,7 @@ testInChromium(
     })
     await page.getByRole('combobox', { name: 'Search or go to' }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -77,7 +77,7 @@ testInChromium(
     await page.getByRole('button', { name: 'Remove · grace' }).waitFor()
     expect((await stored('/groups')).data[0]).toMatchObject({ name: 'Staff', member_count: 1 })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -92,7 +92,7 @@ testInChromium(
     await heading('katherine')
     expect(await userCalled('katherine')).toMatchObject({ email: 'katherine@example.com', enabled: true })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -113,7 +113,7 @@ testInChromium(
       { email: 'ida@example.com', status: 'pending' },
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -166,7 +166,7 @@ testInChromium(
       served_by: [],
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -185,7 +185,7 @@ testInChromium(
     await page.getByText('Signed out everywhere').waitFor()
     expect(await userCalled('grace')).toMatchObject({ enabled: false })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -204,7 +204,7 @@ testInChromium(
     await reach(page.getByRole('button', { name: 'Copy' }).first())
     expect(await stored('/clients/pet-clinic')).toMatchObject({ kind: 'spa', type: 'public' })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -228,7 +228,7 @@ testInChromium(
     expect((await stored('/roles')).data[0]).toMatchObject({ name: 'helper', permissions: ['users:read'] })
     expect((await userCalled('grace')).roles).toEqual(['helper', 'user'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -247,7 +247,7 @@ testInChromium(
     const { settings } = await stored('/organizations/acme')
     expect(settings).toEqual({ session_ttl: '12h', mfa_required: true })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -265,7 +265,7 @@ testInChromium(
     await page.getByText('client.created', { exact: true }).waitFor()
     expect(await event.getAttribute('aria-expanded')).toBe('true')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -283,7 +283,7 @@ testInChromium(
     await page.getByText('The session has ended').waitFor()
     expect((await stored('/sessions')).data).toMatchObject([{ username: 'ada' }])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -297,7 +297,7 @@ testInChromium(
     await page.getByText('The next keys are published').waitFor()
     expect((await stored('/keys')).data).toHaveLength(4)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -318,7 +318,7 @@ testInChromium(
     await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
     expect(await stored('/identity-providers/gitlab')).toMatchObject({ enabled: true, preset: 'gitlab' })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -358,7 +358,7 @@ testInChromium(
     await page.keyboard.press('Enter')
     await isFocused('h1', 'Pet clinic is connected')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -391,5 +391,5 @@ testInChromium(
     await isFocused('h1', 'Approvals')
     expect((await stored(`/users/${waiting.id}`)).enabled).toBe(true)
   },
-  60_000,
+  120_000,
 )

@@ -40,7 +40,7 @@ testInChromium(
       ['identity_provider.updated', ['client_secret']],
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -62,5 +62,5 @@ testInChromium(
     await card.getByText(shown).waitFor()
     expect((await stored(`/webhooks/${id}`)).public_key).toBe(shown)
   },
-  60_000,
+  120_000,
 )

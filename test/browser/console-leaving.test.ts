@@ -55,7 +55,7 @@ testInChromium(
     await asked.getByRole('button', { name: 'Leave without saving' }).click()
     await heading('Users')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -82,7 +82,7 @@ testInChromium(
     await heading('Kept Example')
     expect(types).toEqual(['beforeunload'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -121,7 +121,7 @@ testInChromium(
       await heading('Roles')
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -168,7 +168,7 @@ testInChromium(
     const remove = () => served.app.admin('DELETE', `/groups/${operators.id}`)
     await addDuring('POST', 'late', ' · Not in every group', remove)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -207,5 +207,5 @@ testInChromium(
     const made = (await at.stored('/events')).data.map(({ type }: { type: string }) => type)
     expect(made.slice(0, 2)).toEqual(['initial_access_token.created', 'client.secret_regenerated'])
   },
-  60_000,
+  120_000,
 )

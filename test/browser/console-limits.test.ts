@@ -159,7 +159,7 @@ testInChromium(
       if (opener) await page.keyboard.press('Escape')
     }
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -195,7 +195,7 @@ testInChromium(
     await page.locator('#name-about').getByText('already has a role of this name').waitFor()
     expect(await page.getByText('already has a role of this name').count()).toBe(1)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -219,5 +219,5 @@ testInChromium(
         expect([kind, id, await page.getByText('It does not exist').count()]).toEqual([kind, id, 1])
       }
   },
-  120_000,
+  300_000,
 )

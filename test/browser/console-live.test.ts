@@ -45,7 +45,7 @@ testInChromium(
     // The server detects the end of the connection a moment later than the page.
     await until(() => at.served.app.context.tails.open.size === 0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -72,7 +72,7 @@ testInChromium(
     await popup.locator('[name=password]').press('Enter')
     await at.page.locator('.dot.live').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -87,5 +87,5 @@ testInChromium(
     await at.button('Show more').click()
     await at.page.locator('li.event').nth(150).waitFor()
   },
-  60_000,
+  120_000,
 )

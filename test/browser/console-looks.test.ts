@@ -46,7 +46,7 @@ testInChromium(
     await until(async () => (await label('CSS').inputValue()).includes('main { display: none }'))
     expect(await axeFindings(at.page)).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -68,7 +68,7 @@ testInChromium(
     await at.button('Try again').click()
     await until(async () => (await label('CSS').inputValue()).includes('h1 { color: red }'))
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -89,7 +89,7 @@ testInChromium(
     resolve()
     await until(async () => (await label('CSS').inputValue()).includes('green'))
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -120,5 +120,5 @@ testInChromium(
     expect(await file()).toBe('')
     expect(await axeFindings(page)).toEqual([])
   },
-  60_000,
+  120_000,
 )

@@ -59,7 +59,7 @@ testInChromium(
     await at.page.getByRole('link', { name: 'Open the user' }).click()
     await at.heading('dorothy Example')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -80,7 +80,7 @@ testInChromium(
         .evaluateAll(all => all.map(each => each.firstChild?.textContent)),
     ).toEqual(['helper', 'user', 'Helpers'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -94,7 +94,7 @@ testInChromium(
     await at.button('Make a sign-in link').click()
     await at.page.getByRole('dialog', { name: 'Sign-in link' }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -151,7 +151,7 @@ testInChromium(
     await at.walk('clients/job')
     await at.page.getByText('export CLIENT_SECRET=YOUR_SECRET').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -165,7 +165,7 @@ testInChromium(
     await at.page.getByRole('link', { name: 'Connect an application' }).click()
     await at.heading('Connect an application')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -175,7 +175,7 @@ testInChromium(
     await label('Name').fill('Café Müller – Łódź')
     expect(await at.page.locator('[name=client_id]').inputValue()).toBe('cafe-muller-odz')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -201,5 +201,5 @@ testInChromium(
       roles: ['user'],
     })
   },
-  60_000,
+  120_000,
 )

@@ -34,7 +34,7 @@ testInChromium(
     // The list is empty until the console has loaded the filtered events.
     await at.page.locator('main .card > .rows > li').nth(5).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -53,7 +53,7 @@ testInChromium(
     await at.page.getByRole('link', { name: /admin/ }).nth(1).waitFor({ state: 'detached' })
     await at.page.getByRole('link', { name: /support/ }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -79,7 +79,7 @@ testInChromium(
     await others.waitFor()
     await at.page.getByText('Only administrators see and change them.').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -94,7 +94,7 @@ testInChromium(
     await at.button('Add · grace').click()
     await card.getByRole('button', { name: 'Remove' }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -116,5 +116,5 @@ testInChromium(
       expect([path, buttons.at(-1)]).toEqual([path, 'Delete'])
     }
   },
-  60_000,
+  120_000,
 )

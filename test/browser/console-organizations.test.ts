@@ -47,7 +47,7 @@ testInChromium(
       await at.page.waitForFunction(() => document.querySelectorAll('.rows > li, tbody > tr').length === 1)
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -71,7 +71,7 @@ testInChromium(
     await at.page.getByRole('navigation', { name: 'Menu' }).getByRole('link', { name: 'Users' }).click()
     await rows().getByRole('link', { name: /grace/ }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -102,7 +102,7 @@ testInChromium(
     )
     expect(owners.map(each => (each.data?.[0] ?? each).organization_id)).toEqual([id, id, id])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -121,7 +121,7 @@ testInChromium(
     await at.heading('wile')
     expect((await stored('/users?search=wile')).data[0].organization_id).toBe(id)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -143,7 +143,7 @@ testInChromium(
     expect(await page.locator('[name=slug]').inputValue()).toBe('acme-new')
     expect((await stored(`/organizations/${id}`)).slug).toBe('acme-new')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -169,7 +169,7 @@ testInChromium(
     })
     expect((await stored('/events?type=organization.updated')).data).toHaveLength(before + 2)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -206,5 +206,5 @@ testInChromium(
     await page.getByRole('link', { name: 'Who may register' }).click()
     await page.waitForURL(`${served.url}/console/organizations/${id}#joining`)
   },
-  60_000,
+  120_000,
 )

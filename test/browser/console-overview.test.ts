@@ -46,7 +46,7 @@ testInChromium(
     expect(await page.getByText('No permission').count()).toBe(0)
     expect(await page.locator('main .step').allInnerTexts()).toEqual(['Users', 'Guide'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -63,7 +63,7 @@ testInChromium(
     expect(await page.locator('.chart rect.good').count()).toBe(1)
     expect(await page.locator('.chart g title').last().textContent()).toEndWith(' · Sign-ins: 1 · Failed: 0')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -86,7 +86,7 @@ testInChromium(
     await answered()
     expect(await page.getByRole('link', { name: 'Connect an application' }).count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -115,7 +115,7 @@ testInChromium(
     await addUser(app, 'tina', { roles: ['admin'] })
     expect(await isShown()).toBe(false)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -131,5 +131,5 @@ testInChromium(
     await page.getByText('Everything works: 2 checks').click()
     await page.getByText('Unchecked').waitFor()
   },
-  60_000,
+  120_000,
 )

@@ -50,7 +50,7 @@ testInChromium(
     await page.getByRole('button', { name: 'Try again' }).click()
     await heading('Settings')
   },
-  60_000,
+  120_000,
 )
 
 const languages = {
@@ -92,7 +92,7 @@ for (const [language, [overview, users, shown, dir]] of Object.entries(languages
       }
       await other.close()
     },
-    60_000,
+    120_000,
   )
 
 testInChromium(
@@ -106,7 +106,7 @@ testInChromium(
     const name = page.getByRole('link', { name: /grace/ }).locator('strong')
     expect(await name.evaluate(each => getComputedStyle(each).color)).toBe('rgb(0, 0, 0)')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -138,7 +138,7 @@ testInChromium(
     expect(await isSeen('.toggle .dot', hide, '.toggle')).toBe(true)
     expect(await isSeen('li.event .dot', hide, 'li.event')).toBe(true)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -159,5 +159,5 @@ testInChromium(
       await other.close()
     }
   },
-  120_000,
+  300_000,
 )

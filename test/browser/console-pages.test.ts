@@ -37,7 +37,7 @@ testInChromium(
         expect(await page.getByLabel('Select user49', { exact: true }).isChecked()).toBe(true)
     }
   },
-  60_000,
+  120_000,
 )
 
 /** Holds back the answers of this URL. The server answers before the answer is held. */
@@ -99,5 +99,5 @@ testInChromium(
     expect(await at.button(/^Remove · user/).count()).toBe(50)
     expect((await at.stored(`/groups/${group.id}`)).member_count).toBe(50)
   },
-  60_000,
+  120_000,
 )

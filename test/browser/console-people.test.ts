@@ -66,7 +66,7 @@ testInChromium(
     await at.heading(/Withdrawn/)
     expect((await stored('/invitations')).data[0].status).toBe('withdrawn')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -95,7 +95,7 @@ testInChromium(
       groups: [],
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -149,7 +149,7 @@ testInChromium(
       'example.org',
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -202,7 +202,7 @@ testInChromium(
       allowed_metadata_documents: ['https://agent.example/client.json'],
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -226,7 +226,7 @@ testInChromium(
     await at.page.getByRole('button', { name: /Agent/ }).click()
     expect(await at.button(forbidden).count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -247,7 +247,7 @@ testInChromium(
     await at.page.waitForFunction(() => !document.body.innerText.includes('of 21'))
     expect((await stored(`/sessions?user_id=${user.id}`)).pagination.total).toBe(20)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -262,7 +262,7 @@ testInChromium(
     await facts.getByRole('link', { name: 'ida', exact: true }).waitFor()
     expect(await facts.locator('div', { hasText: 'Roles' }).locator('dd').innerText()).toBe('–')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -280,5 +280,5 @@ testInChromium(
     await dialog('The link').waitFor()
     expect((await stored('/invitations')).data[0]).toMatchObject({ roles: ['user'], groups: [] })
   },
-  60_000,
+  120_000,
 )

@@ -60,7 +60,7 @@ testInChromium(
     const theme = page.locator('select:disabled')
     expect(await theme.evaluate(select => getComputedStyle(select).opacity)).toBe('1')
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -81,7 +81,7 @@ testInChromium(
     await at.heading('Webhooks')
     expect(await button('Add a webhook').count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -96,7 +96,7 @@ testInChromium(
     await page.getByText('The board').waitFor()
     expect(await page.getByRole('link', { name: /The board/ }).count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -125,7 +125,7 @@ testInChromium(
     const bulk = page.getByRole('toolbar').getByRole('button')
     expect(await bulk.allInnerTexts()).toEqual(['Disable', 'Enable', 'Cancel'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -144,7 +144,7 @@ testInChromium(
       expect([path, await page.locator('main a[href*="/console/users/"]').count()]).toEqual([path, 0])
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -172,7 +172,7 @@ testInChromium(
     await at.answered()
     expect(await optionsOf('Groups').count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -195,7 +195,7 @@ testInChromium(
       actor_email: 'helen@example.com',
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -237,5 +237,5 @@ testInChromium(
       expect([path, await page.getByText('As YAML').count()]).toEqual([path, 0])
     }
   },
-  60_000,
+  120_000,
 )

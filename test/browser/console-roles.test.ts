@@ -71,7 +71,7 @@ testInChromium(
     await at.save()
     expect((await stored(`/groups/${group.id}`)).roles).toEqual(['oldest'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -91,7 +91,7 @@ testInChromium(
     await at.heading('dorothy dorothy')
     expect((await stored(`/groups/${oldest.id}/members`)).data).toHaveLength(1)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -136,7 +136,7 @@ testInChromium(
     expect((await stored(`/apis/${api.id}`)).scopes[0].role).toBe('oldest')
     expect(await axeFindings(at.page)).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -158,7 +158,7 @@ testInChromium(
     await row('admin').waitFor()
     expect(await axeFindings(at.page)).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -180,7 +180,7 @@ testInChromium(
     await main().getByRole('link', { name: 'Choose a group' }).click()
     await at.heading('Groups')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -201,7 +201,7 @@ testInChromium(
     expect(await lead.count()).toBe(0)
     expect(await axeFindings(at.page)).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -225,5 +225,5 @@ testInChromium(
     await page.getByText('Busy.').waitFor()
     expect(await page.getByText('Busy.').count()).toBe(1)
   },
-  60_000,
+  120_000,
 )

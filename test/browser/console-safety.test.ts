@@ -43,7 +43,7 @@ testInChromium(
     await page.getByText('Your sign-in has ended').or(page.getByText('No access')).first().waitFor()
     expect((await stored(`/users/${id}`)).enabled).toBe(false)
   },
-  60_000,
+  120_000,
 )
 
 const userId = async (name: string): Promise<string> => (await stored(`/users?search=${name}`)).data[0].id
@@ -83,7 +83,7 @@ testInChromium(
     expect(await page.getByLabel('Last name').inputValue()).toBe('Also kept')
     expect((await stored(`/users/${grace}`)).last_name).toBe('Example')
   },
-  90_000,
+  120_000,
 )
 
 testInChromium(
@@ -116,7 +116,7 @@ testInChromium(
     expect((await stored(`/users/${grace}`)).first_name).toBe('Grace')
     expect((await stored('/events?type=user.updated')).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -145,7 +145,7 @@ testInChromium(
     await dialog.waitFor({ state: 'detached' })
     expect((await stored(`/users/${id}/factors`)).data).toMatchObject([{ id: passkey }])
   },
-  60_000,
+  120_000,
 )
 
 const MARKUP = '<img src=x onerror=alert(1)><script>alert(2)</script>'
@@ -224,7 +224,7 @@ testInChromium(
     await button('Save changes').click()
     await page.getByText('No line breaks, control characters').waitFor()
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -251,7 +251,7 @@ testInChromium(
       expect((await stored(`/events?type=group.deleted&target_id=${id}`)).data).toHaveLength(1)
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -279,5 +279,5 @@ testInChromium(
     }
     expect(sent).toHaveLength(2)
   },
-  60_000,
+  120_000,
 )

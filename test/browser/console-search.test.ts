@@ -67,7 +67,7 @@ testInChromium(
     await at.page.getByText('The server cannot be reached.').waitFor()
     expect(await at.page.getByText('Nothing found.').count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -103,7 +103,7 @@ testInChromium(
     await option(/^Looks/).click()
     await at.heading('Looks')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -129,7 +129,7 @@ testInChromium(
       expect([key, hidden]).toEqual([key, 0])
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -155,7 +155,7 @@ testInChromium(
     await option(/^user.*Role/).waitFor({ state: 'detached' })
     expect(await chosen.innerText()).toStartWith('Users')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -173,7 +173,7 @@ testInChromium(
     await at.answered()
     expect(await menu.getAttribute('aria-expanded')).toBe('true')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -202,7 +202,7 @@ testInChromium(
     expect(await exact.innerText()).toMatch(new RegExp(`20\\d\\d.*:${seconds}\\b`))
     expect(await exact.getAttribute('title')).toBe(timestamp)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -220,5 +220,5 @@ testInChromium(
     await at.page.locator('.facts').getByRole('link', { name: 'Gatehouse' }).click()
     await at.heading('Gatehouse')
   },
-  60_000,
+  120_000,
 )

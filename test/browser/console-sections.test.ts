@@ -58,7 +58,7 @@ testInChromium(
     await at.walk('organizations/default#nowhere')
     await isOpen('Names')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -75,7 +75,7 @@ testInChromium(
     expect(await axeFindings(other.page)).toEqual([])
     await other.close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -99,7 +99,7 @@ testInChromium(
       settings: { terms: { version: '2026-01', text: 'Be kind.' }, user_attributes: [{ name: 'level' }] },
     })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -149,7 +149,7 @@ testInChromium(
       id_token_on_refresh: true,
     })
   },
-  60_000,
+  120_000,
 )
 
 for (const colorScheme of ['light', 'dark'] as const)
@@ -174,7 +174,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         }
       }
     },
-    120_000,
+    300_000,
   )
 
 testInChromium(
@@ -190,7 +190,7 @@ testInChromium(
     expect(new Set(places.map(({ top }) => top)).size).toBe(1)
     expect(places.at(-1)?.right).toBeLessThanOrEqual(390)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -219,7 +219,7 @@ testInChromium(
       .evaluateAll(all => all.map(each => each.getBoundingClientRect()).map(({ y, height }) => [y, height]))
     expect(roles).toEqual(groups)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -234,5 +234,5 @@ testInChromium(
     await isOpen('Who may join')
     expect(page.url()).toEndWith('#joining')
   },
-  60_000,
+  120_000,
 )

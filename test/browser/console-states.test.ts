@@ -33,7 +33,7 @@ testInChromium(
       expect([path, await axeFindings(at.page)]).toEqual([path, []])
     }
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -60,7 +60,7 @@ testInChromium(
     await at.walk('groups')
     await at.page.getByRole('link', { name: /Warehouse/ }).waitFor()
   },
-  180_000,
+  300_000,
 )
 
 testInChromium(
@@ -85,7 +85,7 @@ testInChromium(
     }
     resolve()
   },
-  180_000,
+  300_000,
 )
 
 testInChromium(
@@ -103,7 +103,7 @@ testInChromium(
       expect([path, await axeFindings(at.page)]).toEqual([path, []])
     }
   },
-  180_000,
+  300_000,
 )
 
 testInChromium(
@@ -118,5 +118,5 @@ testInChromium(
     await at.page.locator('.back').click()
     await at.heading('Overview')
   },
-  60_000,
+  120_000,
 )

@@ -70,7 +70,7 @@ testInChromium(
     for (const title of ['Settings', 'Organizations', 'Add an organization'])
       expect(texts).not.toContain(title)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -98,7 +98,7 @@ testInChromium(
     const [given] = (await at.stored(`/events?type=user.created&target_id=${carol.id}`)).data
     expect(given).toMatchObject({ metadata: { roles_added: ['admin', 'user'] } })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -128,7 +128,7 @@ testInChromium(
     await enterConsole(tab, served.url, '/console?organization=org_default', 'ada')
     expect(await (await openTab()).locator('tbody tr').count()).toBe(5)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -147,7 +147,7 @@ testInChromium(
     expect(sessions.map((session: Json) => session.organization_id)).toEqual(['org_default', id])
     expect((await at.stored('/events?type=user.login_failed')).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -167,7 +167,7 @@ testInChromium(
     await page.locator('[name=password]').press('Enter')
     await at.heading('Overview')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -221,5 +221,5 @@ testInChromium(
       expect([path, named.filter(id => id !== acme.id)]).toEqual([path, []])
     }
   },
-  120_000,
+  300_000,
 )

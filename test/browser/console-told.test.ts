@@ -39,7 +39,7 @@ testInChromium(
     await dialog.waitFor({ state: 'detached' })
     expect((await at.stored(`/users/${user.id}/factors`)).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -58,7 +58,7 @@ testInChromium(
     await at.page.getByRole('dialog', { name: 'The link' }).waitFor()
     expect((await at.stored('/invitations')).data).toMatchObject([{ roles: ['user'] }])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -91,7 +91,7 @@ testInChromium(
     }
     expect((await at.stored(`/sessions?user_id=${user.id}`)).data).toEqual([])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -103,7 +103,7 @@ testInChromium(
     await at.page.keyboard.press('Enter')
     await at.page.locator('dialog h2:focus', { hasText: 'Invite a person' }).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -136,7 +136,7 @@ testInChromium(
       [search('example.com'), 'Results: 4'],
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -161,7 +161,7 @@ testInChromium(
     await own.waitFor()
     expect(await own.getAttribute('lang')).toBeNull()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -179,7 +179,7 @@ testInChromium(
     await enterConsole(at.page, at.served.url, `/console/identity-providers/${id}`)
     await at.page.getByText(/^until Jan 31, 2031, /).waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -197,5 +197,5 @@ testInChromium(
     await at.walk('users/new')
     expect(await order()).toEqual(['last_name', 'first_name'])
   },
-  60_000,
+  120_000,
 )

@@ -64,7 +64,7 @@ testInChromium(
     await button('Show the claims').waitFor()
     expect(await claims.count()).toBe(0)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -85,7 +85,7 @@ testInChromium(
     await button('Show the claims').click()
     await card.getByText('"given_name": "Grace"').first().waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -121,7 +121,7 @@ testInChromium(
     await page.getByText('A sign-in would work').waitFor()
     expect(await at.stored('/identity-providers/acme')).toMatchObject({ enabled: false })
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -140,5 +140,5 @@ testInChromium(
     await button('Show the claims').click()
     await page.getByText('"aud": "https://orders.example"').waitFor({ state: 'attached' })
   },
-  60_000,
+  120_000,
 )

@@ -103,7 +103,7 @@ testInChromium(
     await page.getByRole('link', { name: /Pet clinic/ }).click()
     await page.getByText('Put its secret in place of YOUR_SECRET.').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -134,7 +134,7 @@ testInChromium(
       'grace',
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -153,7 +153,7 @@ testInChromium(
     const { body: user } = await served.app.admin('GET', `/users/${id}`)
     expect([user.first_name, user.last_name]).toEqual(['Mine', 'Theirs'])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -176,7 +176,7 @@ testInChromium(
     await heading('Applications')
     expect((await served.app.admin('GET', '/clients/shop')).status).toBe(404)
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -208,7 +208,7 @@ testInChromium(
     await enterConsole(page, served.url, '/console/users/usr_unknown')
     await page.getByText('Not found').waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -242,7 +242,7 @@ testInChromium(
     await open('Sessions')
     await page.getByText('gatehouse-console').first().waitFor()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -269,7 +269,7 @@ testInChromium(
     await save()
     expect((await served.app.admin('GET', '/settings')).body.backup_interval).toBe('1d')
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -289,7 +289,7 @@ testInChromium(
     const { body } = await served.app.admin('GET', '/identity-providers')
     expect(body.data.map((each: { name: string }) => each.name).sort()).toEqual(names.sort())
   },
-  60_000,
+  120_000,
 )
 
 for (const colorScheme of ['light', 'dark'] as const)
@@ -309,5 +309,5 @@ for (const colorScheme of ['light', 'dark'] as const)
           expect([path, width, over, await axeFindings(page)]).toEqual([path, width, 0, []])
         }
     },
-    180_000,
+    300_000,
   )

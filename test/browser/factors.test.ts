@@ -157,7 +157,7 @@ testInChromium(
     expect(await eventsOf(user)).toEqual(['user.first_factor_proven', 'user.login_failed'])
     await other.close()
   },
-  60_000,
+  120_000,
 )
 
 /**
@@ -206,7 +206,7 @@ testInChromium(
     expect(await eventsOf(user)).toEqual(['user.first_factor_proven'])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 /** Counts the new passkeys and the sent forms. Drops the first form, as a network may do. */
@@ -239,7 +239,7 @@ testInChromium(
     expect(await eventsOf(user)).toEqual(['user.login', 'user.mfa_enabled'])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -260,7 +260,7 @@ testInChromium(
     expect(await eventsOf(user)).toEqual([])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -287,7 +287,7 @@ testInChromium(
     ])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -313,7 +313,7 @@ testInChromium(
     expect(await eventsOf(user)).toEqual(['user.mfa_enabled'])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -344,7 +344,7 @@ testInChromium(
     expect((await server.admin('GET', `/users/${user.id}`)).body.email_verified).toBe(true)
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -391,5 +391,5 @@ testInChromium(
     expect(await eventsOf(user)).toEqual(['user.logout'])
     await close()
   },
-  60_000,
+  120_000,
 )

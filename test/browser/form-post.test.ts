@@ -131,7 +131,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect(silent.claims()?.sub).toBe(tokens.claims()?.sub ?? '')
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -156,7 +156,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       }
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -169,7 +169,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect([body.get('error'), body.get('state')]).toEqual(['invalid_request', state])
       await close()
     },
-    60_000,
+    120_000,
   )
 })
 
@@ -191,5 +191,5 @@ testInChromium(
     received = []
     await close()
   },
-  60_000,
+  120_000,
 )

@@ -24,5 +24,5 @@ testInChromium(
     }
     await close()
   },
-  60_000,
+  120_000,
 )

@@ -45,7 +45,7 @@ for (const locale of ['de', 'pl', 'ar'])
       expect(wide).toEqual({})
       await close()
     },
-    120_000,
+    300_000,
   )
 
 testInChromium('a page in a right-to-left language mirrors one in a left-to-right language', async () => {

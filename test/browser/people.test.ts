@@ -99,7 +99,7 @@ testInChromium(
     expect(await eventsOf(email)).toEqual(['user.created', 'user.mfa_enabled', 'user.login'])
     await close()
   },
-  120_000,
+  300_000,
 )
 
 testInChromium(
@@ -122,5 +122,5 @@ testInChromium(
     expect(await eventsOf(email)).toEqual(['user.created', 'user.registered', 'user.mfa_enabled'])
     await close()
   },
-  120_000,
+  300_000,
 )

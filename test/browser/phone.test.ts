@@ -25,7 +25,7 @@ testInChromium(
       await close()
     }
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -43,7 +43,7 @@ testInChromium(
     }
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -85,7 +85,7 @@ testInChromium(
     expect([words.length > 5, new Set(words)]).toEqual([true, new Set([1])])
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -103,5 +103,5 @@ testInChromium(
       }
     await close()
   },
-  60_000,
+  120_000,
 )

@@ -48,6 +48,6 @@ describe.each([
       expect(await axeFindings(page)).toEqual([])
       await close()
     },
-    120_000,
+    300_000,
   )
 })

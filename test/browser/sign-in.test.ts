@@ -91,7 +91,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect((await atClient(page)).has('code')).toBe(true)
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -112,7 +112,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect(await page.getByRole('button', { name: 'Allow' }).isVisible()).toBe(true)
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -137,7 +137,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect((await atClient(page)).has('code')).toBe(true)
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -167,7 +167,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       expect((await atClient(page)).has('code')).toBe(true)
       await close()
     },
-    60_000,
+    120_000,
   )
 
   testInChromium(
@@ -194,6 +194,6 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
       await page.getByLabel('Username or email').waitFor()
       await close()
     },
-    60_000,
+    120_000,
   )
 })

@@ -163,7 +163,7 @@ for (const [alias, login, given_name] of [
       ])
       await close()
     },
-    60_000,
+    120_000,
   )
 
 testInChromium(
@@ -183,7 +183,7 @@ testInChromium(
     expect((await again()).claims()).toMatchObject({ preferred_username: 'ada', amr: ['fed'] })
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -211,5 +211,5 @@ testInChromium(
     await page.getByText('Your only way to sign in').waitFor()
     await close()
   },
-  60_000,
+  120_000,
 )

@@ -90,7 +90,7 @@ for (const [look, options] of LOOKS) {
       await button(page, 'Turn on').waitFor()
       await close()
     },
-    120_000,
+    300_000,
   )
 
   testInChromium(
@@ -122,7 +122,7 @@ for (const [look, options] of LOOKS) {
       expect(await page.getByRole('heading', { name: 'Remembered browsers' }).count()).toBe(0)
       await close()
     },
-    120_000,
+    300_000,
   )
 }
 
@@ -147,7 +147,7 @@ testInChromium(
     expect((await served.app.admin('GET', path)).body.email_code).toBe(false)
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -185,7 +185,7 @@ testInChromium(
     await heading(plain.page, 'Your account')
     await plain.close()
   },
-  120_000,
+  300_000,
 )
 
 /** An Exif segment of a picture that is turned by 90 degrees. */
@@ -220,7 +220,7 @@ testInChromium(
     expect((await served.app.admin('GET', `/users/${await idOf('grace')}`)).body.first_name).toBe('Zoe')
     await close()
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -268,5 +268,5 @@ testInChromium(
     ])
     await close()
   },
-  60_000,
+  120_000,
 )

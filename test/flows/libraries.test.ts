@@ -168,7 +168,7 @@ testInChromium(
       'user.logout',
     ])
   },
-  60_000,
+  120_000,
 )
 
 testInChromium(
@@ -244,5 +244,5 @@ testInChromium(
       error: 'invalid_grant',
     })
   },
-  60_000,
+  120_000,
 )

@@ -37,7 +37,7 @@ export interface Opened {
 export const openPage = async (options: BrowserContextOptions = {}): Promise<Opened> => {
   const context = await (await browser()).newContext(options)
   const page = await context.newPage()
-  page.setDefaultTimeout(30_000)
+  page.setDefaultTimeout(60_000)
   return { page, close: () => context.close() }
 }
 
