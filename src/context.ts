@@ -220,7 +220,7 @@ export interface Core {
   readonly hashes: FairQueue
   /** Number of running password attempts for each throttle budget (sign-in/password). */
   readonly attempts: Map<string, number>
-  /** Files of the backups that this server is making (operations/backups). */
+  /** Files of the backups that this server makes, and the folder while one begins (operations/backups). */
   readonly backups: Set<string>
   /** Open streams of the audit log, and the read that serves all of them (audit/event-streams). */
   readonly tails: { readonly open: Set<Tail>; reading: Promise<void> | undefined }

@@ -192,19 +192,23 @@ const inProgress = () => conflict('A backup is being made.')
  */
 const beginBackup = async (context: Context, begin: () => Promise<unknown>): Promise<void> => {
   const { config, store, log, backups } = context
-  const requireIdle = () => {
-    if (backups.size > 0) throw inProgress()
-  }
+  const folder = folderOf(config)
   const begun = Promise.withResolvers<void>()
   const work = async (): Promise<void> => {
+    const { backup_keep } = await store.read(readSettings)
     // With SQLite the lock excludes nothing, but only one server runs, so its own `backups` suffice.
-    requireIdle()
+    if (backups.size > 0) throw inProgress()
     const obstacle = prepare(config)
     if (obstacle) throw conflict(obstacle)
-    const { backup_keep } = await store.read(readSettings)
-    await begin()
-    requireIdle()
-    const made = makeBackup(context, backup_keep)
+    // While this backup begins, another call is refused before it records that it has begun one.
+    backups.add(folder)
+    let made: Promise<void>
+    try {
+      await begin()
+      made = makeBackup(context, backup_keep)
+    } finally {
+      backups.delete(folder)
+    }
     begun.resolve()
     await made.catch(error => log.error({ event: 'backup', err: error }))
   }

@@ -50,6 +50,19 @@ test('EVT-18 a backup is begun once at a time, recorded, listed and never sent',
   expect((await app.admin('GET', `/backups/${name}`)).status).toBe(404)
 }, 60_000)
 
+test('of two calls at once one begins a backup, and only this one is recorded', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  await app.admin('GET', '/backups')
+  await app.events()
+  const answers = await Promise.all([app.admin('POST', '/backups'), app.admin('POST', '/backups')])
+  expect(answers.map(({ status }) => status).sort()).toEqual([202, 409])
+  await until(async () => !(await app.admin('GET', '/backups')).body.running)
+  expect(readdirSync(join(data_dir, 'backups'))).toEqual(['gatehouse-20260115T120000Z.db'])
+  expect(await app.events()).toMatchObject([{ target_id: 'backups', metadata: { action: 'started' } }])
+}, 60_000)
+
 test('a backup whose folder cannot be made is refused and not recorded', async () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
   await (await openStore({ data_dir })).close()
