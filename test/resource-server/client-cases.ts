@@ -141,6 +141,22 @@ export const services: Case[] = [
     },
   },
   {
+    name: 'service client: the lifetime of a token counts from its request, not from the answer',
+    async run(world) {
+      const { clock, issuer } = world
+      const client = clientOf(world)
+      issuer.intercept = () => {
+        clock.now += 20_000
+        return tokenAnswer('t', 60)()
+      }
+      await client.getToken()
+      clock.now += 40_000
+      await client.getToken()
+      await new Promise(resolve => setTimeout(resolve, 0))
+      same([issuer.requests.length, clock.now - NOW * 1000], [2, 80_000])
+    },
+  },
+  {
     name: 'service client: a failed renewal leaves a valid token in use, but not an expired one',
     async run(world) {
       const { clock, issuer } = world
@@ -160,6 +176,25 @@ export const services: Case[] = [
         code: 'token_endpoint_unavailable',
         status: 503,
       })
+    },
+  },
+  {
+    name: 'service client: a renewal that failed is tried again after 10 s',
+    async run(world) {
+      const { clock, issuer } = world
+      const client = clientOf(world)
+      issuer.intercept = tokenAnswer('first', 3600)
+      await client.getToken()
+      issuer.intercept = () => new Response('', { status: 503 })
+      clock.now += HOUR * 0.95
+      const requests: number[] = []
+      for (const ms of [0, 9_999, 1]) {
+        clock.now += ms
+        same(await client.getToken(), 'first')
+        requests.push(issuer.requests.length)
+        await new Promise(resolve => setTimeout(resolve, 0))
+      }
+      same(requests, [2, 2, 3])
     },
   },
   {
@@ -222,9 +257,11 @@ export const services: Case[] = [
       const { issuer } = world
       const calls: string[] = []
       let stale = 'first'
+      let cancelled = 0
       const api = async (request: Request) => {
         calls.push(`${request.headers.get('authorization')} ${request.method} ${await request.text()}`)
-        return new Response('', { status: calls.at(-1)?.includes(`Bearer ${stale} `) ? 401 : 200 })
+        const body = new ReadableStream({ cancel: () => void cancelled++ })
+        return new Response(body, { status: calls.at(-1)?.includes(`Bearer ${stale} `) ? 401 : 200 })
       }
       const client = clientOfApi(world, api)
       issuer.intercept = tokenAnswer('first', 3600)
@@ -232,7 +269,7 @@ export const services: Case[] = [
       issuer.intercept = tokenAnswer('second', 3600)
       const send = () => client.fetch('https://orders.example.test/', { method: 'POST', body: 'order' })
       same((await send()).status, 200)
-      same(calls, ['Bearer first POST order', 'Bearer second POST order'])
+      same([calls, cancelled], [['Bearer first POST order', 'Bearer second POST order'], 1])
       stale = 'second'
       same((await send()).status, 401)
       same([calls.length, issuer.requests.length], [4, 3])

@@ -5,6 +5,7 @@
 import { services } from './client-cases.ts'
 import { keySets } from './key-set-cases.ts'
 import { logouts } from './logout-cases.ts'
+import { outages } from './outage-cases.ts'
 import { rights } from './route-cases.ts'
 import { tokens } from './token-cases.ts'
 import { settings } from './verifier-cases.ts'
@@ -12,7 +13,7 @@ import type { Case } from './world.ts'
 
 export { runCase } from './world.ts'
 
-const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets, ...logouts]
+const requestCases: readonly Case[] = [...tokens, ...rights, ...keySets, ...outages, ...logouts]
 const packageCases: readonly Case[] = [...settings, ...services]
 
 /** Returns the cases that run for this target. */

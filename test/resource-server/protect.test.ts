@@ -136,6 +136,8 @@ describe.each(targets)('$name', ({ start, throws }) => {
     const preflight = await ask(METADATA, { method: 'OPTIONS' })
     expect(preflight.headers.get('access-control-allow-headers')).toContain('mcp-protocol-version')
     expect((await ask(`${METADATA}/x`)).status).toBe(401)
+    const posted = await ask(METADATA, { method: 'POST' })
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
   })
 
   run('SDK-51 without a good token 401 names the document and the scopes', async ask => {

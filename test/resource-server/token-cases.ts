@@ -148,6 +148,12 @@ export const tokens = tokenCases({
 
   'exp 1 ms inside the tolerance': { claims: { exp: NOW }, after: 4_999, is: 'accepted' },
   'SDK-12 exp at the edge of the tolerance': { claims: { exp: NOW }, after: 5_000, is: 'token_expired' },
+  'exp half a second ago with a tolerance of half a second': {
+    claims: { exp: NOW },
+    options: { clockTolerance: 0.5 },
+    after: 500,
+    is: 'token_expired',
+  },
   'exp now without tolerance': { claims: { exp: NOW }, options: { clockTolerance: 0 }, is: 'token_expired' },
   'no exp': { claims: { exp: undefined }, is: 'claim_missing' },
   'exp a string': { claims: { exp: `${NOW + 60}` }, is: 'claim_invalid' },
@@ -165,6 +171,7 @@ export const tokens = tokenCases({
 
   'realm with org_': { options: { realm: 'org_default' }, is: 'accepted' },
   'realm without org_': { options: { realm: 'default' }, is: 'accepted' },
+  'realm with org_ in its middle': { options: { realm: 'deforg_ault' }, is: 'claim_invalid' },
   'realm of another organization': { options: { realm: 'org_0192d3a4' }, is: 'claim_invalid' },
   'realm without org_id in the token': {
     options: { realm: 'default' },
@@ -204,8 +211,10 @@ export function tokenSaying(alg: unknown) {
   }
 }
 
-const fromBase64url = (text: string) => atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-const base64url = (text: string) => btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+export const fromBase64url = (text: string) => atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+/** Encodes bytes, one for each character. */
+export const base64url = (text: string) =>
+  btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 
 /** `1e999` is a valid number in JSON, and is parsed as `Infinity`. */
 async function infiniteExp({ issuer }: World) {

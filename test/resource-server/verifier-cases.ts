@@ -1,9 +1,18 @@
 /** Cases of the verifier's options, and of calls to the verifier without a route. */
 import { ok, rejects, deepStrictEqual as same, throws } from 'node:assert/strict'
 import type { VerifierOptions } from '#src/resource-server/index.ts'
-import type { Case } from './world.ts'
+import { base64url, fromBase64url, tokenSaying } from './token-cases.ts'
+import { type Case, held, type World } from './world.ts'
 
 const AUDIENCE = 'test-client'
+
+/** Signs a token whose payload has these bytes, one for each character. */
+const signed = async (alg: string, key: CryptoKey, payload: string): Promise<string> => {
+  const input = `${base64url(JSON.stringify({ alg, typ: 'at+jwt' }))}.${base64url(payload)}`
+  const algorithm = { name: key.algorithm.name, hash: 'SHA-256' }
+  const signature = await crypto.subtle.sign(algorithm, key, new TextEncoder().encode(input))
+  return `${input}.${base64url(String.fromCharCode(...new Uint8Array(signature)))}`
+}
 
 export const settings: Case[] = [
   {
@@ -72,6 +81,7 @@ export const settings: Case[] = [
         'maxStale',
         'clockTolerance',
       ])
+      same(problems({ issuer, audience: 'a', jwksCacheLifetime: 0.9 }), ['jwksCacheLifetime'])
       same(problems({ issuer, audience: 'a', jwksUri: '/keys', realm: '' }), ['realm', 'jwksUri'])
       same(problems({ issuer, audience: 'a', realm: 'org_' }), ['realm'])
       same(problems({ issuer, audience: 'a', keys: { keys: [] } }), ['keys'])
@@ -116,6 +126,13 @@ export const settings: Case[] = [
       same((await core.fromEnv({ fetch, now }, env).verify(await issuer.token())).name, 'Alice Example')
       const elsewhere = core.fromEnv({ fetch, now }, { ...env, SERVICE_REALM: 'org_other' })
       await rejects(elsewhere.verify(await issuer.token()), { code: 'claim_invalid', claim: 'org_id' })
+      for (const SERVICE_REALM of [' org_default ', ' ']) {
+        const here = core.fromEnv({ fetch, now }, { ...env, SERVICE_REALM })
+        same((await here.verify(await issuer.token())).org_id, 'default')
+      }
+      const chosen = core.fromEnv({ fetch, now, audience: 'chosen' }, env)
+      same((await chosen.verify(await issuer.token({ aud: 'chosen' }))).aud, 'chosen')
+      await rejects(chosen.verify(await issuer.token()), { code: 'claim_invalid', claim: 'aud' })
     },
   },
   {
@@ -140,6 +157,104 @@ export const settings: Case[] = [
       await rejects(verify({ exp: 1 }), core.TokenExpiredError)
       await rejects(verifier().verify(await issuer.badToken('tampered')), core.InvalidSignatureError)
       await rejects(verifier().verify(''), core.TokenMissingError)
+    },
+  },
+  {
+    name: 'a refusal is not stored by a cache, and a name in its challenge cannot end the quotes',
+    async run({ issuer, verifier }) {
+      const headers = { authorization: `Bearer ${await issuer.token()}` }
+      const { guard } = verifier({ requiredClaims: ['a"b\\c'] })
+      const { response } = await guard(new Request('http://localhost/', { headers }))
+      same([response?.status, response?.headers.get('cache-control')], [401, 'no-store'])
+      ok(response?.headers.get('www-authenticate')?.endsWith('"The access token lacks the claim a?b?c"'))
+    },
+  },
+  {
+    name: 'a payload that is not UTF-8 is malformed',
+    async run({ verifier }) {
+      const ec = { name: 'ECDSA', namedCurve: 'P-256' }
+      const { privateKey, publicKey } = await crypto.subtle.generateKey(ec, true, ['sign', 'verify'])
+      const { verify } = verifier({ keys: { keys: [await crypto.subtle.exportKey('jwk', publicKey)] } })
+      await rejects(verify(await signed('ES256', privateKey, '{"sub":"\xff"}')), {
+        code: 'token_malformed',
+        message: /the payload is not JSON/,
+      })
+    },
+  },
+  {
+    name: 'SDK-14 a key without alg verifies each algorithm of its type and curve, and no other',
+    async run({ issuer, verifier }) {
+      const rsa = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+      const size = { modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) }
+      const pair = await crypto.subtle.generateKey({ ...rsa, ...size }, true, ['sign', 'verify'])
+      const jwkOf = async (key: CryptoKey) => {
+        const { alg: _, ...jwk } = await crypto.subtle.exportKey('jwk', key)
+        return jwk
+      }
+      const { verify } = verifier({ keys: { keys: [await jwkOf(pair.publicKey)] } })
+      const payload = fromBase64url((await issuer.token()).split('.')[1] ?? '')
+      const material = await jwkOf(pair.privateKey)
+      for (const [alg, hash] of [
+        ['RS256', 'SHA-256'],
+        ['RS512', 'SHA-512'],
+      ] as const) {
+        const key = await crypto.subtle.importKey('jwk', material, { ...rsa, hash }, false, ['sign'])
+        same((await verify(await signed(alg, key, payload))).name, 'Alice Example')
+      }
+      const ec = issuer.published.map(({ alg: _, ...key }) => key)
+      const token = await tokenSaying('ES384')({ issuer } as World)
+      await rejects(verifier({ keys: { keys: ec } }).verify(token), { code: 'algorithm_not_allowed' })
+    },
+  },
+  {
+    name: 'a request to the issuer follows no redirect, and has a time limit of 5 s or of the options',
+    async run({ issuer, sdk, verifier }) {
+      const client = { ...issuer, clientId: 'billing', clientSecret: 's' }
+      const redirects: string[] = []
+      issuer.intercept = ({ redirect }) => void redirects.push(redirect)
+      const limits: number[] = []
+      const { timeout } = AbortSignal
+      AbortSignal.timeout = ms => {
+        limits.push(ms)
+        return timeout.call(AbortSignal, ms)
+      }
+      try {
+        await verifier().warmup()
+        await verifier({ jwksTimeout: 7 }).warmup()
+        await sdk.client.createServiceClient(client).getToken()
+        await sdk.client.createServiceClient({ ...client, timeout: 7 }).getToken()
+      } finally {
+        AbortSignal.timeout = timeout
+      }
+      same(limits, [5_000, 7_000, 5_000, 7_000])
+      same(redirects, Array(4).fill('manual'))
+    },
+  },
+  {
+    name: 'of the kids that are not published a verifier remembers the latest 1,000',
+    async run({ clock, issuer, verifier }) {
+      const { verify, warmup } = verifier()
+      await warmup()
+      const unknown = async (kid: string) =>
+        rejects(verify(await issuer.token({}, { kid })), { code: 'unknown_key' })
+      await unknown('first')
+      await unknown('first')
+      same(issuer.requests.length, 2)
+      const { intercept, release } = held()
+      issuer.intercept = intercept
+      const tokens = await Promise.all(
+        Array.from({ length: 1_000 }, (_, i) => issuer.token({}, { kid: `${i}` })),
+      )
+      const refusals = tokens.map(token => rejects(verify(token), { code: 'unknown_key' }))
+      release()
+      await Promise.all(refusals)
+      same(issuer.requests.length, 3)
+      issuer.intercept = undefined
+      await unknown('999')
+      same(issuer.requests.length, 3)
+      clock.now += 1_000
+      await unknown('first')
+      same(issuer.requests.length, 4)
     },
   },
   {
