@@ -87,6 +87,8 @@ test('RUN-15 a secret can be read from a file, and no other setting can', () => 
   expect(loadConfig({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: secret }).config.admin_client_secret).toBe(
     'kept in a file',
   )
+  const spaced = { GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: file('spaced', ' spaced \r\n') }
+  expect(loadConfig(spaced).config.admin_client_secret).toBe(' spaced ')
   expect(refusal({ GATEHOUSE_PORT_FILE: secret })).toContain('GATEHOUSE_PORT_FILE: no such setting')
   expect(refusal({ GATEHOUSE_ADMIN_CLIENT_SECRET_FILE: '/nowhere' })).toContain('cannot be read')
   const empty = file('empty', '\n')
@@ -105,12 +107,19 @@ test.each([
   [{ GATEHOUSE_URL: 'https://id.example.com/auth' }, 'without path'],
   [{ GATEHOUSE_URL: 'ftp://id.example.com' }, 'an http or https address'],
   [{ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/33' }, 'GATEHOUSE_TRUSTED_PROXIES'],
+  [{ GATEHOUSE_TRUSTED_PROXIES: '10.0.0.0/8/8' }, 'GATEHOUSE_TRUSTED_PROXIES'],
+  [{ GATEHOUSE_WORKERS: '2' }, 'more than 1 needs database_url'],
+  [{ GATEHOUSE_LOG_LEVEL: 'x'.repeat(81) }, `GATEHOUSE_LOG_LEVEL: "${'x'.repeat(80)}" is not`],
   [{ GATEHOUSE_LOG_LEVEL: 'loud' }, 'is not one of trace, debug, info, warn, error, silent'],
   [{ GATEHOUSE_ARGON2_MEMORY: '1024' }, 'a whole number from 19456'],
   [{ GATEHOUSE_TLS_CERT: 'a.pem' }, 'set both or neither'],
   [{ GATEHOUSE_ADMIN_USERNAME: 'root' }, 'set all three or none'],
+  [{ GATEHOUSE_ADMIN_EMAIL: 'root@example.com' }, 'set all three or none'],
+  [{ GATEHOUSE_ADMIN_PASSWORD: 'secret' }, 'set all three or none'],
+  [{ GATEHOUSE_MASTER_KEY: Buffer.alloc(33).toString('base64') }, 'must be 32 bytes in base64'],
   [{ GATEHOUSE_MASTER_KEY: 'c2hvcnQ=' }, 'must be 32 bytes in base64'],
   [{ GATEHOUSE_SMTP_URL: 'mail.example.com:25' }, 'smtp://host:port'],
+  [{ GATEHOUSE_SMTP_URL: 'smtp:mail.example.com' }, 'smtp://host:port'],
   [{ GATEHOUSE_SMTP_URL: 'https://mail.example.com' }, 'smtp://host:port'],
   [{ GATEHOUSE_DATABASE_URL: 'mysql://localhost/house' }, 'postgres://user:password@host:port/database'],
   [
@@ -120,6 +129,7 @@ test.each([
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost' }, 'postgres://user:password@host:port/database'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost/%zz' }, 'percent-encoded parts'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://me:5%zz@localhost/house' }, 'percent-encoded parts'],
+  [{ GATEHOUSE_OTEL_TRACES_SAMPLER_ARG: '1.5' }, 'a number from 0 to 1'],
   [{ GATEHOUSE_MAIL_FROM: 'nobody' }, 'an address such as id@example.com'],
   [{ GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: 'http://:key@collector:4318' }, 'without credentials or query'],
   [{ GATEHOUSE_OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/?' }, 'without credentials or query'],
@@ -129,6 +139,11 @@ test.each([
   const message = refusal(env)
   expect(message).toContain(expected)
   expect(message).not.toContain('\n')
+})
+
+test('a sender with a line break, which would add a header to each mail, is refused', () => {
+  const mail_from = 'Example\r\nBcc: all <id@example.com>'
+  expect(refusal({ GATEHOUSE_MAIL_FROM: mail_from })).toContain('an address such as id@example.com')
 })
 
 test('a refused secret is not shown', () => {

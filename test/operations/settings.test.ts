@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, spyOn, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DAY, HOUR, MINUTE } from '#src/lib/duration.ts'
@@ -40,9 +40,11 @@ test('an unknown setting or a value out of range refuses the whole change', asyn
   const app = await startApp()
   for (const body of [
     { key_rotation_interval: '1m' },
-    { key_rotation_interval: '400d' },
+    { key_rotation_interval: '23h' },
+    { key_rotation_interval: '366d' },
     { key_rotation_interval: null },
-    { backup_interval: '30m' },
+    { backup_interval: '59m' },
+    { backup_interval: '366d' },
     { backup_keep: 0 },
     { backup_keep: 1.5 },
     { event_retention: '1d' },
@@ -50,6 +52,11 @@ test('an unknown setting or a value out of range refuses the whole change', asyn
   ])
     expect((await app.admin('PUT', '/settings', body)).status).toBe(422)
   expect((await app.admin('GET', '/settings')).body).toEqual(defaults)
+  for (const body of [
+    { key_rotation_interval: '1d', backup_interval: '1h', backup_keep: 1 },
+    { key_rotation_interval: '365d', backup_interval: '365d', backup_keep: 365 },
+  ])
+    expect(await app.admin('PUT', '/settings', body)).toMatchObject({ status: 200, body })
 })
 
 test('backups run at the interval, and a limited number is kept', async () => {
@@ -66,12 +73,20 @@ test('backups run at the interval, and a limited number is kept', async () => {
   }
   const two = ['gatehouse-20260116T130000Z.db', 'gatehouse-20260117T130000Z.db'] as const
   expect(backups().sort()).toEqual([...two])
+  expect(statSync(join(data_dir, 'backups')).mode & 0o777).toBe(0o700)
   // The next backup removes leftovers of a killed process. Files of the operator stay.
-  for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, 'mine.db.partial'])
+  const own = [
+    `${two[0]}.old`,
+    `${two[1]}.old`,
+    `mine-${two[0]}`,
+    `mine-${two[0]}.partial`,
+    'mine.db.partial',
+  ]
+  for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, ...own])
     writeFileSync(join(data_dir, 'backups', left), '')
   app.clock.advance(DAY)
   await scheduledBackup(app.context)
-  expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', 'mine.db.partial'])
+  expect(backups().sort()).toEqual([two[1], 'gatehouse-20260118T130000Z.db', ...own].sort())
 }, 60_000)
 
 test('a backup that fails is tried again after an hour, by any worker', async () => {
@@ -181,6 +196,21 @@ test('backups with names in the future stop no backup, and remove none', async (
     [first, second, ...future],
     [second, third, ...future],
   ])
+}, 60_000)
+
+test('the process that makes a backup gets no variable of the server, which may be a secret', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  await (await openStore({ data_dir })).close()
+  const app = await startApp({ data_dir })
+  await app.admin('PUT', '/settings', { backup_interval: '1d' })
+  // The process would refuse this value.
+  process.env.GATEHOUSE_MASTER_KEY = 'secret'
+  try {
+    await scheduledBackup(app.context)
+  } finally {
+    delete process.env.GATEHOUSE_MASTER_KEY
+  }
+  expect(readdirSync(join(data_dir, 'backups'))).toEqual(['gatehouse-20260115T120000Z.db'])
 }, 60_000)
 
 testOnPostgres('a backup at its time reaches the server by the same environment', async () => {
