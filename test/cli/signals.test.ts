@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { STALL_TIMEOUT } from '#src/storage/postgres/connect.ts'
 import { EXECUTABLE, serveExecutable } from '#test/support/executable.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { hasPostgres, type PostgresServer, startPostgres, temporaryPostgres } from '#test/support/postgres.ts'
@@ -108,14 +109,15 @@ testOnPostgres(
     try {
       const write = server.admin('POST', '/roles', { name: 'late', description: '', permissions: [] })
       void write.catch(() => {})
+      const asked = performance.now()
       server.signal('SIGTERM')
       expect(await server.exited).toBe(0)
+      expect(performance.now() - asked).toBeLessThan(STALL_TIMEOUT)
       expect(server.output()).toContain('"event":"stopped"')
     } finally {
       for (const { pid } of backends) process.kill(Number(pid), 'SIGCONT')
     }
     await sql.close()
   },
-  // Timeout in ms: as long as a writer waits for an answer of PostgreSQL. The server has to end sooner.
   60_000,
 )
