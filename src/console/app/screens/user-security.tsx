@@ -88,10 +88,10 @@ export const Factors = ({ id }: { id: string }) => {
         <li key={factor.id} class="row">
           <span>
             <strong>{factor.name}</strong>
-            <span class="hint">{factor.type === 'totp' ? words.user.totp : words.user.passkey}</span>
-          </span>
-          <span>
-            {words.user.lastUse} <When time={factor.last_used_at} />
+            <span class="hint">
+              {factor.type === 'totp' ? words.user.totp : words.user.passkey} · {words.user.lastUse}{' '}
+              <When time={factor.last_used_at} />
+            </span>
           </span>
           {may('users:update') && (
             <button
