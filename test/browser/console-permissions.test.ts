@@ -219,11 +219,11 @@ testInChromium(
     await addUser(served.app, 'helen', { organization_id, roles: ['user', 'desk'] })
     const { id } = await addUser(served.app, 'carol', {
       organization_id,
-      attributes: { level: 3, vip: true, teams: ['red'], note: '1', limit: 5, tags: ['x'] },
+      attributes: { level: 3, vip: true, teams: ['red'], note: '1', limit: 5, tags: ['x'], rates: [1] },
     })
     await enterConsole(page, served.url, `/console?organization=${organization_id}`, 'helen')
     await at.walk(`users/${id}`)
-    const others = { limit: '1e400', tags: 'null' }
+    const others = { limit: '1e400', tags: 'null', rates: '[1e400]' }
     const changes = { level: '4', vip: 'false', teams: '["red", "blue"]', note: '2', ...others }
     for (const [name, value] of Object.entries(changes))
       await page.locator(`[name="attributes.${name}"]`).fill(value)

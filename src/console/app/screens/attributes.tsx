@@ -3,6 +3,7 @@ import type { OrganizationAnswer } from '#src/directory/organizations/schema.ts'
 import { Entries } from '../collections.tsx'
 import { Check, Choice, Field, Refusals } from '../fields.tsx'
 import type { Loaded } from '../hooks.ts'
+import { parseJson } from '../json.ts'
 import { Card } from '../parts.tsx'
 import { words } from '../words.ts'
 
@@ -116,7 +117,7 @@ const readValue = (type: Definition['type'], typed: string): { value?: unknown; 
   if (type === 'boolean') return { value: typed === 'true' }
   if (type === 'array') return { value: typed.split('\n').flatMap(line => line.trim() || []) }
   try {
-    const value: unknown = JSON.parse(typed)
+    const value = parseJson(typed)
     if (type === 'object' ? typeof value === 'object' && value !== null : typeof value === 'number')
       return { value }
   } catch {}
@@ -193,10 +194,8 @@ const Defined = (props: { definition: Definition; value: unknown; onValue(value:
 const likeStored = (stored: unknown, typed: string): unknown => {
   if (shown(stored) === typed) return stored
   try {
-    const value: unknown = JSON.parse(typed)
-    // A number beyond the range, such as 1e400, would be sent as null.
-    const isNull = JSON.stringify(value) === 'null'
-    if (typeof stored !== 'string' && typeof value === typeof stored && !isNull) return value
+    const value = parseJson(typed)
+    if (typeof stored !== 'string' && typeof value === typeof stored && value !== null) return value
   } catch {}
   return typed
 }
