@@ -41,13 +41,14 @@ const organization = z
   .default('default')
   .meta({ description: 'Slug of an organization in this file or on the server.' })
 
+const EMPTY = 'Leave it out, or give a text of 1 to 8192 characters.'
 /**
  * A secret, or the name of an environment variable that contains the secret. With a variable the file
  * contains no secret.
  */
 const secret = (about: string) =>
   z
-    .union([lines(8192).min(1), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
+    .union([lines(8192).min(1, EMPTY), z.strictObject({ env: z.string() })], 'A text, or { env: NAME }.')
     .transform((value, issues) => {
       if (typeof value === 'string') return value
       issues.addIssue({
@@ -192,18 +193,16 @@ const Webhook = z
   })
 
 const provider = { id: chosenId<IdentityProviderId>('idp'), organization }
+const withSecret = {
+  ...provider,
+  client_secret: secret('Secret of the client registered at the provider.').optional(),
+}
 const [Oidc, OAuth2, Saml] = CreateIdentityProvider.options
 const IdentityProvider = z.discriminatedUnion(
   'type',
   [
-    Oidc.omit({ organization_id: true }).extend({
-      ...provider,
-      client_secret: secret('Secret of the client registered at the provider.').optional(),
-    }),
-    OAuth2.omit({ organization_id: true }).extend({
-      ...provider,
-      client_secret: secret('Secret of the client registered at the provider.').optional(),
-    }),
+    Oidc.omit({ organization_id: true }).extend(withSecret),
+    OAuth2.omit({ organization_id: true }).extend(withSecret),
     Saml.omit({ organization_id: true }).extend(provider),
   ],
   'One of: oidc, oauth2, saml.',

@@ -172,6 +172,11 @@ describe('a file with mistakes is refused completely', () => {
       },
       [['clients[0].client_secret', /NOT_SET is not set/]],
     ],
+    [
+      'an empty secret',
+      { clients: [{ client_id: 'one', type: 'public', client_secret: '', grant_types: [], scopes: [] }] },
+      [['clients[0].client_secret', /^Leave it out, or give a text of 1 to 8192 characters\.$/]],
+    ],
   ])('%s', async (_, seed, expected) => {
     const app = await startApp()
     await app.events()
