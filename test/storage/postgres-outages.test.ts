@@ -202,8 +202,11 @@ const outages = () => {
     const store = await openPostgres({ url, connections: 2 })
     await store.write(tx => put(tx, 'writable'))
     const name = 'default_transaction_read_only'
+    const unwritten = await openPostgres({ url, connections: 2 })
+    expect(await unwritten.ready()).toBe(true)
     await ask(url, `ALTER SYSTEM SET ${name} = on`, 'SELECT pg_reload_conf()')
     try {
+      await until(async () => !(await unwritten.ready()))
       // A connection can run one more statement before it reads the new setting.
       await until(() =>
         store
@@ -219,7 +222,9 @@ const outages = () => {
       await ask(url, `ALTER SYSTEM RESET ${name}`, 'SELECT pg_reload_conf()')
     }
     await until(() => store.ready())
+    await until(() => unwritten.ready())
     expect(await stored(store, 'probe')).toBeUndefined()
+    await unwritten.close()
     await store.close()
   }, 60_000)
 

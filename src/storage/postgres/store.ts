@@ -161,8 +161,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
 }
 
 /**
- * Resolves to true when the database accepts writes, is no standby and answers in time. When the database is
- * a standby, the next reads open new connections, because the address can now lead to another server.
+ * Resolves to true when the database accepts writes and answers in time. When its transactions are read-only,
+ * as on a standby, the next reads open new connections, because the address can now lead to another server.
  */
 const isReady = async (
   reads: Queries,
@@ -171,13 +171,13 @@ const isReady = async (
   const late = Promise.withResolvers<false>()
   const timer = setTimeout(late.resolve, READY_TIMEOUT, false)
   const checked = reads
-    .select({ writable: sql<boolean>`NOT pg_is_in_recovery()` })
+    .select({ writable: sql<boolean>`current_setting('transaction_read_only') = 'off'` })
     .from(reads.tables.settings)
     .limit(1)
     .then(rows => {
-      const isPrimary = rows.every(({ writable }) => writable)
-      if (!isPrimary) renew()
-      return isPrimary && requireWrites().then(() => true)
+      const isWritable = rows.every(({ writable }) => writable)
+      if (!isWritable) renew()
+      return isWritable && requireWrites().then(() => true)
     })
     .catch(() => false)
   const ready = await Promise.race([checked, late.promise])
