@@ -352,6 +352,20 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
+  test('a user who needs TLS is told the setting for it', async () => {
+    const hba = join(server.data, 'pg_hba.conf')
+    const rules = await Bun.file(hba).text()
+    const reload = () => ask(`${server.url}/postgres`, 'SELECT pg_reload_conf()')
+    await Bun.write(hba, `hostssl all crypt 127.0.0.1/32 trust\nhost all gatehouse 127.0.0.1/32 trust\n`)
+    await reload()
+    await expect(openPostgres({ url: url.replace('gatehouse@', 'crypt@') })).rejects.toMatchObject({
+      message: expect.stringMatching(/from here without TLS; for TLS add \?sslmode=require to the URL\.$/),
+      exit_code: 78,
+    })
+    await Bun.write(hba, rules)
+    await reload()
+  })
+
   test('a wrong password, and a user who may not create tables, are told apart', async () => {
     const hba = join(server.data, 'pg_hba.conf')
     const rules = await Bun.file(hba).text()

@@ -169,6 +169,7 @@ const reasons: Record<string, string> = {
   ERR_POSTGRES_CONNECTION_TIMEOUT: 'no server answers at this address',
   ERR_POSTGRES_TLS_NOT_AVAILABLE: 'the server does not support TLS, which sslmode requires',
 }
+const WITHOUT_TLS = `${reasons['28000']} without TLS; for TLS add ?sslmode=require to the URL`
 const POOLER = 'this is a pooler that refuses or drops session parameters; connect to PostgreSQL itself'
 /**
  * Codes of further conditions that may be temporary. For these, and when the connection is lost, the command
@@ -188,7 +189,10 @@ export const refusal = (error: unknown, where: string): StorageError => {
   const codes = ['errno', 'code'].map(name => String(Reflect.get(Object(error), name)))
   const known = codes.find(code => Object.hasOwn(reasons, code))
   const message = error instanceof Error ? error.message : `${error}`
-  const reason = /^unsupported startup parameter/.test(message) ? POOLER : known ? reasons[known] : message
+  // PostgreSQL 13 and earlier say `SSL off`.
+  const isPlain = /pg_hba\.conf .*, (no encryption|SSL off)$/.test(message)
+  const named = isPlain ? WITHOUT_TLS : known ? reasons[known] : message
+  const reason = /^unsupported startup parameter/.test(message) ? POOLER : named
   const lasts = codes.some(code => lasting.test(`${code} ${message}`))
   const isPassing = !lasts && (isLost(error) || codes.some(code => passing.test(code)))
   return new StorageError(`${where}: ${reason}.`, isPassing ? 75 : 78)
