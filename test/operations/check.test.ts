@@ -11,6 +11,7 @@ import { newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { sealSecret } from '#src/sign-in/totp.ts'
+import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import { backUp } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
@@ -182,6 +183,10 @@ testOnPostgres('keys that cannot be decoded are damage, and a locked table is no
     await expect(checkKeys({ ...context, store: hasty })).rejects.toMatchObject({
       code: 'temporarily_unavailable',
       status: 503,
+    })
+    await expect(inspectPostgres(url, 200)).rejects.toMatchObject({
+      message: expect.stringContaining('the database is locked; a restore or migrate-to may be running'),
+      exit_code: 75,
     })
   })
   expect(await checkKeys(there)).toEqual({ findings: [], count: 0 })

@@ -352,7 +352,7 @@ const outages = () => {
     await store.close()
   }, 60_000)
 
-  test('a user who needs TLS is told the setting for it', async () => {
+  test('the refusal of a connection without TLS names the setting for TLS', async () => {
     const hba = join(server.data, 'pg_hba.conf')
     const rules = await Bun.file(hba).text()
     const reload = () => ask(`${server.url}/postgres`, 'SELECT pg_reload_conf()')

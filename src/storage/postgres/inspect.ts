@@ -6,10 +6,14 @@ import { inPostgres } from '#src/storage/transfer/postgres.ts'
  * Counts the rows of all tables in one snapshot, and recounts the totals that triggers maintain. PostgreSQL
  * itself keeps references and indexes consistent, so they are not checked.
  *
- * @throws StorageError when the database cannot be reached or has no instance of this version
+ * @param stall time in ms for which a table may stay locked
+ * @throws StorageError when the database cannot be reached, is locked or has no instance of this version
  */
-export const inspectPostgres = (url: string): Promise<{ findings: string[]; rows: Record<string, number> }> =>
-  inPostgres(url, { migrate: false, mode: 'READ ONLY' }, async connection => {
+export const inspectPostgres = (
+  url: string,
+  stall?: number,
+): Promise<{ findings: string[]; rows: Record<string, number> }> =>
+  inPostgres(url, { migrate: false, mode: 'READ ONLY', stall }, async connection => {
     const count = async (query: string): Promise<number> => {
       const [[total]] = await connection.unsafe(query).values()
       return Number(total)

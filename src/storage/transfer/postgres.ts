@@ -1,7 +1,7 @@
 import { SQLiteError } from 'bun:sqlite'
 import type { ReservedSQL } from 'bun'
 import { StorageError } from '#src/storage/errors.ts'
-import { connectTo, parseUrl, refusal, requireServer } from '#src/storage/postgres/connect.ts'
+import { connectTo, parseUrl, refusal, requireServer, STALL_TIMEOUT } from '#src/storage/postgres/connect.ts'
 import { applyPending, migratePostgres } from '#src/storage/postgres/migrate.ts'
 import { COPY_BATCH, type CopiedRow, copiedTables, quoted, type Side } from './copy.ts'
 
@@ -58,18 +58,27 @@ export const emptyTables = async (connection: ReservedSQL): Promise<void> => {
 /**
  * Runs `body` in a transaction on the database at `url` and commits it. If `migrate` is true, the transaction
  * locks other servers out and applies pending migrations before `body`, so that a refusal undoes the
- * migrations too. If `migrate` is false, pending migrations are an error.
+ * migrations too. If `migrate` is false, pending migrations are an error, and so is a table that another
+ * connection locks for `stall` ms.
  *
  * @throws StorageError, whose message contains no user and no password. An SQLiteError of `body` is thrown
  * unchanged
  */
 export const inPostgres = async <T>(
   url: string,
-  { migrate, mode }: { migrate: boolean; mode: 'READ ONLY' | 'READ WRITE' },
+  {
+    migrate,
+    mode,
+    stall = STALL_TIMEOUT,
+  }: { migrate: boolean; mode: 'READ ONLY' | 'READ WRITE'; stall?: number | undefined },
   body: (connection: ReservedSQL, where: string) => Promise<T>,
 ): Promise<T> => {
   const parsed = parseUrl(url)
-  const sql = connectTo(parsed, 1, { statement_timeout: 0, idle_in_transaction_session_timeout: 0 })
+  const sql = connectTo(parsed, 1, {
+    statement_timeout: 0,
+    idle_in_transaction_session_timeout: 0,
+    lock_timeout: migrate ? 0 : stall,
+  })
   try {
     await requireServer(sql, parsed.where)
     if (!migrate) await migratePostgres(sql, parsed.where, { apply: false })
