@@ -212,6 +212,8 @@ test('events export prints the whole log, one event a line, oldest first', async
   expect(events).toEqual(body.data)
   expect(events.filter(({ type }) => type === 'role.created')).toHaveLength(3)
   expect((await run(data_dir, 'events', 'export', '--since', '2999-01-01')).stdout).toBe('')
+  const { timestamp, id } = events.at(-1)
+  expect((await run(data_dir, 'events', 'export', '--since', timestamp)).stdout).toContain(id)
   for (const text of ['yesterday', '2026-01-31T08:00', '2026-1-31'])
     expect((await run(data_dir, 'events', 'export', '--since', text)).code).toBe(2)
 })

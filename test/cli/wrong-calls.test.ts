@@ -249,6 +249,13 @@ test('on a terminal a link follows a sentence with its expiry; a pipe gets only 
   expect((await gatehouse(['user', 'link', 'ada'], env)).stdout).toMatch(/^http\S+\n$/)
 }, 30_000)
 
+test('on a terminal config print shows no secret', async () => {
+  const env = { GATEHOUSE_METRICS_TOKEN: 'scrape-me' }
+  const line = /^metrics_token +(\S+) +environment$/m
+  expect(line.exec(await atTerminal(['config', 'print'], env))?.[1]).toBe('••••')
+  expect(line.exec((await gatehouse(['config', 'print'], env)).stdout)?.[1]).toBe('scrape-me')
+})
+
 test('on a terminal serve shows its banner before the log', async () => {
   const env = { GATEHOUSE_DATA_DIR: join(folder, 'banner'), GATEHOUSE_PORT: '0' }
   const shown = await atTerminal(['serve'], env, /no mail is sent/)

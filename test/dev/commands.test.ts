@@ -184,6 +184,9 @@ describe('dev 2: gatehouse token', () => {
     expect(await refused('--user', 'nobody')).toContain('no such user')
     expect(await refused('--user', 'bob')).toContain('disabled')
     expect(await refused()).toContain('--user')
+    expect(await refused('--organization', 'acme', '--user', 'carol')).toContain(
+      'no such client in the organization acme',
+    )
     for (const option of [
       ['--role', 'admin'],
       ['--claim', 'a=b'],
