@@ -328,6 +328,21 @@ test('a collector that refuses spans is logged once, until it accepts 60 batches
   expect(collector.spans).toEqual([])
 })
 
+test('a collector that redirects or fails gets the spans once, and no other server gets them', async () => {
+  await using collector = startCollector()
+  await using other = startCollector()
+  const before = outcomes()
+  const exporter = exporterTo(collector.url)
+  const location = `${other.url}/v1/traces`
+  for (const init of [{ status: 307, headers: { location } }, { status: 500 }]) {
+    collector.answerNext(() => new Response(null, init))
+    for (const span of some(1)) exporter.add(span)
+    await exporter.close()
+  }
+  expect([exporter.reasons, other.bodies]).toEqual([['status 307'], []])
+  expect((outcomes().refused ?? 0) - (before.refused ?? 0)).toBe(2)
+})
+
 test('spans that are refused for good are not sent again; spans to be retried are sent again', async () => {
   await using collector = startCollector()
   const before = outcomes()

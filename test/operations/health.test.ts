@@ -1,10 +1,12 @@
 import { expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { settledSeq } from '#src/audit/stream-store.ts'
-import { MINUTE } from '#src/lib/duration.ts'
+import { selfSigned } from '#src/dev/self-signed.ts'
+import { DAY, MINUTE } from '#src/lib/duration.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { callerOf } from '#test/support/callers.ts'
 import { addOrganization } from '#test/support/people.ts'
@@ -44,6 +46,49 @@ test('RUN-38 the checks of doctor are made by the server itself, and again after
     text: `other users can read ${data_dir}: run chmod go= on them`,
   })
   expect(await app.events()).toEqual([])
+})
+
+test('RUN-38 each file with a secret is named that its group or all users can read', async () => {
+  const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const app = await startApp({ data_dir })
+  const found = async () => {
+    app.clock.advance(MINUTE)
+    return findingOf((await app.admin('GET', '/health')).body, 'modes').text
+  }
+  const secrets = ['gatehouse.db', 'master.key', 'admin-client.json'].map(name => join(data_dir, name))
+  const safe = 'only the owner can read the data directory'
+  for (const path of [data_dir, ...secrets]) {
+    if (path !== data_dir) writeFileSync(path, '', { mode: 0o600 })
+    expect(await found()).toBe(safe)
+    for (const bit of [0o040, 0o004]) {
+      chmodSync(path, 0o700 | bit)
+      expect(await found()).toBe(`other users can read ${path}: run chmod go= on them`)
+    }
+    chmodSync(path, 0o700)
+  }
+})
+
+test('RUN-38 a certificate is a warning two weeks before it expires, and a failure afterwards', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  const [tls_cert, tls_key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  const { cert, key } = await selfSigned('localhost')
+  writeFileSync(tls_cert, cert)
+  writeFileSync(tls_key, key)
+  const expires_at = Date.parse(new X509Certificate(cert).validTo)
+  const app = await startApp({ url: 'https://id.example.com', tls_cert, tls_key })
+  app.clock.advance(expires_at - 14 * DAY - app.clock.now())
+  const states = []
+  for (const ms of [0, MINUTE, 14 * DAY - MINUTE, MINUTE]) {
+    app.clock.advance(ms)
+    const { body } = await app.admin('GET', '/health')
+    states.push([findingOf(body, 'scheme').state, findingOf(body, 'files').state])
+  }
+  expect(states).toEqual([
+    ['ok', 'ok'],
+    ['warn', 'ok'],
+    ['warn', 'ok'],
+    ['fail', 'fail'],
+  ])
 })
 
 if (isPostgres)

@@ -48,7 +48,7 @@ test('without a token: only this machine, and not through a proxy on it', async 
   const app = await startApp()
   expect((await app.call('/metrics', { ...localRequest, ip: '::1' })).status).toBe(200)
   expect((await app.call('/metrics', { ...localRequest, ip: '192.0.2.1' })).status).toBe(404)
-  for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
+  for (const name of ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-real-ip'])
     expect(
       (await app.call('/metrics', { headers: { ...localRequest.headers, [name]: '127.0.0.1' } })).status,
     ).toBe(404)
