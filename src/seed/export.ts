@@ -1,8 +1,9 @@
-import { stringify } from 'yaml'
+import { type ScalarTag, stringify } from 'yaml'
 import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
 import { pictureContent } from '#src/directory/users/picture.ts'
+import { inDoubleQuotes } from '#src/lib/quoted.ts'
 import type { Queries } from '#src/storage/store.ts'
 import { openWebhookSecret, secretText } from '#src/webhooks/signature.ts'
 import { rightsFields, Seed, type SeedSection, seedSections } from './schema.ts'
@@ -44,11 +45,24 @@ export const exportSeed = async (base: Core, options: ExportOptions): Promise<Re
 }
 
 /**
- * Renders a seed as YAML. Without secrets the file is suitable for version control. Texts such as `no` and
- * `12:30` have quotes, because tools for YAML 1.1 would read a boolean and a number.
+ * Texts that a tool for YAML 1.1 may read as another value, such as `=`, `12:30` and `:on`, or as several
+ * lines; those with tabs, which it may refuse; and lines after white space, which `stringify` writes wrongly.
+ */
+const misread = /^(?:\s|\P{L}.*$)|(?!\n)[\p{C}\p{Zl}\p{Zp}]/u
+const quoted: ScalarTag = {
+  tag: 'tag:yaml.org,2002:str',
+  default: true,
+  identify: value => typeof value === 'string' && misread.test(value),
+  resolve: text => text,
+  stringify: ({ value }) => inDoubleQuotes(String(value)),
+}
+
+/**
+ * Renders a seed as YAML. Without secrets the file is suitable for version control. Tools for YAML 1.1 read
+ * the same values: with `compat`, words such as `no` have quotes.
  */
 export const renderSeed = (seed: Record<string, Row[]>): string =>
-  stringify(seed, { lineWidth: 0, compat: 'yaml-1.1' })
+  stringify(seed, { lineWidth: 0, compat: 'yaml-1.1', customTags: tags => [quoted, ...tags] })
 
 /** The settings that give rights. Null is the default of a setting. */
 const rightsUnset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))

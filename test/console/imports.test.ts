@@ -7,6 +7,7 @@ const pure = [
   'lib/ids.ts',
   'lib/device.ts',
   'lib/family-first.ts',
+  'lib/quoted.ts',
   'directory/clients/kinds.ts',
   'directory/clients/snippets.ts',
   'protocol/oauth/dynamic-id.ts',

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { parse } from 'yaml'
 import { applySeed } from '#src/seed/apply.ts'
 import { exportSeed, renderSeed } from '#src/seed/export.ts'
 import { parseSeed, readSeed } from '#src/seed/read.ts'
@@ -289,18 +288,6 @@ test('MCD-09 an export applied to another instance makes it the same', async () 
   const text = renderSeed(await exportSeed(app.context, { secrets: false }))
   expect(text).not.toMatch(/argon2|secret(?!_basic)|ours-there/)
   expect(await apply(app, Bun.YAML.parse(text), { prune: true })).toEqual([])
-})
-
-test('tools for YAML 1.1 and 1.2 read the same export', async () => {
-  const app = await startApp()
-  const roles = ['yes', 'on', 'n', '~', '<<', '12:30:45', '2026-11-28'].map(name => ({
-    name,
-    permissions: [],
-  }))
-  const users = [{ username: '1_000', email: 'ann@example.com', attributes: { on: 'no', off: '0o7' } }]
-  await apply(app, { roles, users })
-  const seed = await exportSeed(app.context, {})
-  for (const version of ['1.1', '1.2'] as const) expect(parse(renderSeed(seed), { version })).toEqual(seed)
 })
 
 test('USR-23 a temporary password stays temporary in an export with secrets', async () => {

@@ -1,3 +1,5 @@
+import { inDoubleQuotes } from '#src/lib/quoted.ts'
+
 /**
  * Words that need quotes, because YAML 1.1 or 1.2 reads them as a boolean or null:
  * https://yaml.org/spec/1.2.2/#103-core-schema
@@ -5,7 +7,7 @@
 const special = /^(?:true|false|null|yes|no|on|off|y|n)$/i
 
 const textOf = (text: string): string =>
-  /^[A-Za-z_][\w./@-]*(?: [\w./@-]+)*$/.test(text) && !special.test(text) ? text : JSON.stringify(text)
+  /^[A-Za-z_][\w./@-]*(?: [\w./@-]+)*$/.test(text) && !special.test(text) ? text : inDoubleQuotes(text)
 
 const scalarOf = (value: unknown): string =>
   typeof value === 'string' ? textOf(value) : JSON.stringify(value)
@@ -31,5 +33,5 @@ const below = (value: unknown, indent: string): string => {
   return entries.map(([name, part]) => `\n${indent}${textOf(name)}:${below(part, `${indent}  `)}`).join('')
 }
 
-/** Returns objects as a list in YAML 1.2 below the key `name`. A seed file has the same form. */
+/** Returns objects as a list in YAML below the key `name`. A seed file has the same form. */
 export const yamlOf = (name: string, items: object[]): string => `${name}:${below(items, '  ')}\n`
