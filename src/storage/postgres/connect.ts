@@ -14,6 +14,11 @@ const MIN_VERSION = 13
 const CONNECT_TIMEOUT = 5
 const STATEMENT_TIMEOUT = 15_000
 /**
+ * Maximum wait for a connection of a pool in seconds. A connection that is not opened fails earlier, so that
+ * its own error reaches the caller.
+ */
+const RESERVE_TIMEOUT = CONNECT_TIMEOUT + 1
+/**
  * Time in ms after which a connection without an answer counts as dead. If PostgreSQL is still connected, it
  * ends the statement earlier (`STATEMENT_TIMEOUT`).
  */
@@ -45,21 +50,21 @@ const refusals = new WeakMap<SQL, { error: Error; at: number }>()
 const RECENT = 60_000
 
 /**
- * Reserves a pooled connection within `CONNECT_TIMEOUT`. When PostgreSQL refuses only a part of the
+ * Reserves a pooled connection within `RESERVE_TIMEOUT`. When PostgreSQL refuses only a part of the
  * connections of a pool, Bun's `reserve` waits without a limit, and no error reaches the caller.
  */
 const reserveInTime = (pool: SQL): Promise<ReservedSQL> => {
   const late = Promise.withResolvers<never>()
   const reserved = pool.reserve()
   const giveUp = () => {
-    const message = `There was no free connection for ${CONNECT_TIMEOUT} s.`
+    const message = `There was no free connection for ${RESERVE_TIMEOUT} s.`
     const { error, at = 0 } = refusals.get(pool) ?? {}
     const cause = performance.now() - at < RECENT ? error : undefined
     // 53300 is too_many_connections.
     late.reject(Object.assign(new Error(message, { cause }), { errno: '53300' }))
     reserved.then(connection => connection.release()).catch(() => {})
   }
-  return withTimeout(Promise.race([reserved, late.promise]), giveUp, CONNECT_TIMEOUT * 1_000)
+  return withTimeout(Promise.race([reserved, late.promise]), giveUp, RESERVE_TIMEOUT * 1_000)
 }
 
 /**

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connectTo, parseUrl, reserve } from '#src/storage/postgres/connect.ts'
+import { openPostgres } from '#src/storage/postgres/store.ts'
+import { type PostgresServer, startPostgres } from '#test/support/postgres.ts'
+import { isPostgres } from '#test/support/store.ts'
+import { until } from '#test/support/until.ts'
+import { ask, killOthers, put, stored } from './copies.ts'
+
+let server: PostgresServer
+let url: string
+beforeAll(async () => {
+  if (!isPostgres) return
+  server = startPostgres()
+  url = `${server.url}/house`
+  await ask(`${server.url}/postgres`, 'CREATE DATABASE house')
+}, 60_000)
+afterAll(() => server?.remove())
+
+// The tests of this file run only when test/run.ts runs the tests on PostgreSQL.
+const testOnPostgres = test.if(isPostgres)
+
+testOnPostgres(
+  'a write runs again when the server did not answer a new connection in time',
+  async () => {
+    const store = await openPostgres({ url, connections: 2 })
+    const [pid] = readFileSync(join(server.data, 'postmaster.pid'), 'utf8').split('\n')
+    process.kill(Number(pid), 'SIGSTOP')
+    const write = store.write(tx => put(tx, 'after a hang'))
+    try {
+      await Promise.race([write, until(() => /outcome="retried"\} 1$/m.test(store.metrics.render()))])
+    } finally {
+      process.kill(Number(pid), 'SIGCONT')
+    }
+    await write
+    expect(await stored(store, 'after a hang')).toBe('after a hang')
+    await store.close()
+  },
+  60_000,
+)
+
+testOnPostgres(
+  'only a refusal of the last minute is named as the cause of a missing connection',
+  async () => {
+    const pool = connectTo(parseUrl(url), 1)
+    const connect = () => reserve(pool, 1, async connection => connection`SELECT 1`)
+    const ended = await connect()
+    await ask(url, killOthers)
+    await ended.connection.close()
+    const { connection } = await connect()
+    const late = [connect(), connect()].map(each => each.catch(error => error))
+    const now = performance.now()
+    const clock = spyOn(performance, 'now')
+    clock.mockReturnValueOnce(now).mockReturnValueOnce(now + 60_000)
+    const [recent, old] = await Promise.all(late)
+    clock.mockRestore()
+    expect(recent).toMatchObject({ errno: '53300', cause: { errno: '57P01' } })
+    expect([old.errno, old.cause]).toEqual(['53300', undefined])
+    connection.release()
+    await pool.close()
+  },
+  60_000,
+)
