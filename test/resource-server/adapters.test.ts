@@ -210,6 +210,22 @@ test.each([
   expect([status, ended]).toEqual([200, ['s']])
 })
 
+test('express: a form that is too long for a logout token is refused, and not read to its end', async () => {
+  const refused: string[] = []
+  const onRefused = ({ code }: { code: string }) => void refused.push(code)
+  const receiver = createLogoutReceiver({ ...issuer, onLogout: () => {}, onRefused })
+  using server = await listen(express().post('/', expressLogout(receiver)))
+  const form = new URLSearchParams({ logout_token: await issuer.logoutToken() })
+  const statuses = []
+  for (const length of [16_384, 16_385]) {
+    form.set('padding', '')
+    form.set('padding', 'x'.repeat(length - `${form}`.length))
+    const init = { method: 'POST', body: `${form}` }
+    statuses.push((await fetch(`http://127.0.0.1:${server.port}/`, init)).status)
+  }
+  expect([statuses, refused]).toEqual([[200, 400], ['token_missing']])
+})
+
 test('express: two Authorization headers are both refused', async () => {
   const app = express().get('/', expressAuth(verifier), (_, res) => void res.send('in'))
   using server = await listen(app)

@@ -272,6 +272,17 @@ test("SDK-53 an open path opens no parameter route of Bun's router", async () =>
   }
 })
 
+test('SDK-53 express: an open path is the path of the whole application, not of the router', async () => {
+  const router = express.Router().use(protectExpress(verifier, options))
+  const app = express().use('/v1', router)
+  router.get('/healthz', (_, res) => void res.json('secret'))
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  expect((await fetch(`http://127.0.0.1:${port}/v1/healthz`)).status).toBe(401)
+  server.close()
+})
+
 test('SDK-50 a resource with a slash at its end has its metadata at both paths', async () => {
   const resource = `${RESOURCE}/`
   const slashed = createVerifier({ ...trust, resource, realm: 'acme' })
