@@ -67,7 +67,7 @@ describe('a first start without settings', () => {
       minutes: 30,
     })
     expect(mode(data_dir)).toBe('700')
-    for (const name of ['master.key', 'gatehouse.db', 'admin-client.json'])
+    for (const name of ['master.key', 'gatehouse.db', 'admin-client.json', 'server.json'])
       expect([name, mode(join(data_dir, name))]).toEqual([name, '600'])
     const written = JSON.parse(readFileSync(join(data_dir, 'admin-client.json'), 'utf8'))
     expect(await tokenOf(remote(server).call, written.client_secret)).not.toBe('')
@@ -286,7 +286,7 @@ describe('cookies', () => {
 
   test.each([
     ['http://id.example.com', '_80'],
-    ['http://id.example.com:8088', '_8088'],
+    ['http://localhost.example.com:8088', '_8088'],
   ])('RUN-10 on plain http have the port of %s in their name, and a warning is logged', async (url, port) => {
     const { lines, output } = await names(url)
     for (const line of lines) {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { eq } from 'drizzle-orm'
 import { storedAfter } from '#src/audit/integrity-store.ts'
+import { hostActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
 import { newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
@@ -170,6 +171,37 @@ test('secrets sealed by another key, or moved to another row, are named and neve
   expect((await checkSealed(context)).findings).toEqual([
     `secrets: the secret of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
   ])
+})
+
+test('events and secrets beyond the first 1,000 are checked', async () => {
+  const app = await startApp()
+  const { context } = app
+  const { id: user_id } = await addUser(app, 'alice')
+  const wrong = { ...context, master: masterKey(Buffer.alloc(32, 8)) }
+  const factors = Array.from({ length: 1_001 }, (_, i) => ({
+    id: newId('fac', context.clock.now() + i),
+    user_id,
+    type: 'totp' as const,
+    name: 'phone',
+    secret: sealSecret(i < 1_000 ? context : wrong, user_id, 'JBSWY3DPEHPK3PXP'),
+    transports: [],
+    created_at: 1,
+  }))
+  const event = { ...hostActor, type: 'user.updated', target_id: user_id, target_type: 'user' } as const
+  await context.store.write(async tx => {
+    for (const factor of factors) await tx.insert(tx.tables.factors).values(factor)
+    for (let i = 0; i < 1_001; i++)
+      await record(i < 1_000 ? context : wrong, tx, { ...event, organization_id: 'org_default' })
+  })
+  expect(await checkSealed(context)).toEqual({
+    findings: [
+      `secrets: the secret of the authenticator app ${factors[1_000]?.id} of ${user_id} cannot be opened`,
+    ],
+    count: 1_001,
+  })
+  const { findings, count } = await checkEvents(context)
+  expect(findings).toEqual([expect.stringMatching(/^events: event \d+ differs from what was recorded$/)])
+  expect(count).toBeGreaterThan(1_001)
 })
 
 testOnPostgres('keys that cannot be decoded are damage, and a locked table is not', async () => {

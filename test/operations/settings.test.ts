@@ -78,8 +78,8 @@ test('backups run at the interval, and a limited number is kept', async () => {
   const own = [
     `${two[0]}.old`,
     `${two[1]}.old`,
-    `mine-${two[0]}`,
-    `mine-${two[0]}.partial`,
+    `copy-${two[0]}`,
+    `copy-${two[0]}.partial`,
     'mine.db.partial',
   ]
   for (const left of [`${two[0]}.partial`, `${two[0]}.partial-journal`, ...own])
