@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '#src/config.ts'
 import { DEV_FILE } from '#src/dev/dev-file.ts'
+import { MASTER_KEY_FILE } from '#src/lib/master-key.ts'
 import { DATABASE_FILE } from '#src/storage/open.ts'
+import { SERVER_FILE } from '#src/storage/sqlite/lock.ts'
 
 const HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
@@ -64,11 +66,13 @@ export const configOf = (options: Given, data_dir: string): Config => {
 
 /**
  * Refuses the data directory of a production server, because the seed would add users with public passwords.
+ * The directory of a server on PostgreSQL has no database, but a master key and the addresses of the server.
  *
- * @throws ConfigError for a directory that has a database but no `dev.json`
+ * @throws ConfigError for a directory that has one of these files but no `dev.json`
  */
 export const checkDataDir = (data_dir: string): void => {
-  if (existsSync(join(data_dir, DATABASE_FILE)) && !existsSync(join(data_dir, DEV_FILE)))
+  const has = (name: string): boolean => existsSync(join(data_dir, name))
+  if ([DATABASE_FILE, MASTER_KEY_FILE, SERVER_FILE].some(has) && !has(DEV_FILE))
     throw new ConfigError(
       `${data_dir} contains the data of a server that is not a development server. Choose another directory.`,
     )

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readDevFile } from '#src/dev/dev-file.ts'
@@ -22,6 +22,20 @@ test('a script ends when it has stopped its server', async () => {
   expect(await new Response(child.stdout).text()).toBe('stopped\n')
   expect(await child.exited).toBe(0)
 })
+
+test.each(['gatehouse.db', 'master.key', 'server.json'])(
+  'the data directory of a production server is refused by its %s, and stays as it is',
+  async name => {
+    const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+    writeFileSync(join(data_dir, name), 'of production')
+    const started = start({ data_dir }).then(({ stop }) => stop())
+    await expect(started).rejects.toThrow('not a development server')
+    expect([readdirSync(data_dir), readFileSync(join(data_dir, name), 'utf8')]).toEqual([
+      [name],
+      'of production',
+    ])
+  },
+)
 
 test('after a refused seed the next start gets the port and the data directory', async () => {
   const data_dir = newDataDir()
