@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readForm, readJson, readUpload } from '#src/http/body.ts'
 import { ADMIN_SECRET, startApp } from '#test/support/app.ts'
 
@@ -51,6 +51,45 @@ test.each([
   })
 })
 
+const posted = (type: string, body: BodyInit, headers: Record<string, string> = {}) =>
+  new Request('http://localhost', { method: 'POST', body, headers: { ...headers, 'content-type': type } })
+
+describe('API-16 a body has at most the bytes of its limit', () => {
+  const field = 'content-disposition: form-data; name="a"'
+  test.each([
+    ['a form', 64, 'application/x-www-form-urlencoded', ['a=', ''], readForm],
+    ['JSON', 1024, 'application/json', ['"', '"'], readJson],
+    [
+      'a form with files',
+      1024,
+      'multipart/form-data; boundary=b',
+      [`--b\r\n${field}\r\n\r\n`, '\r\n--b--\r\n'],
+      readUpload,
+    ],
+  ] as const)('%s: %d KiB', async (_, limit, type, [head, tail], read) => {
+    const sized = (bytes: number) => `${head}${'x'.repeat(bytes - head.length - tail.length)}${tail}`
+    for (const isAnnounced of [true, false]) {
+      const ask = async (bytes: number) =>
+        read(posted(type, sized(bytes), isAnnounced ? { 'content-length': String(bytes) } : {}))
+      await ask(limit * 1024)
+      await expect(ask(limit * 1024 + 1)).rejects.toMatchObject({
+        code: 'payload_too_large',
+        status: 413,
+        message: `The request body is larger than the ${limit} KiB allowed here.`,
+      })
+    }
+  })
+})
+
+test('a body that is not UTF-8 is 400, and a byte order mark is not removed', async () => {
+  const form = 'Application/X-WWW-Form-URLEncoded; charset=utf-8'
+  await expect(readForm(posted(form, new Uint8Array([0x61, 0x3d, 0xff])))).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: 'The request body is not valid UTF-8.',
+  })
+  expect(await readForm(posted(form, '\ufeffa=b'))).toBe('\ufeffa=b')
+})
+
 test('API-09 a body that is or claims to be compressed is 415 and stores nothing; other codings are ignored', async () => {
   const app = await startApp()
   const token = await app.tokenOf('gatehouse-admin', ADMIN_SECRET)
@@ -69,6 +108,7 @@ test('API-09 a body that is or claims to be compressed is 415 and stores nothing
     [Bun.gzipSync(role), 'gzip'],
     [role, 'gzip'],
     [role, 'identity, br'],
+    ...['compress', 'deflate', 'zstd', 'dcb', 'dcz'].map(coding => [role, coding] as const),
   ] as const) {
     const { answer, body } = await post(sent, coding)
     expect([coding, answer.status, body.error, body.error_description]).toEqual([

@@ -112,6 +112,17 @@ describe('R-21 a slow, huge or redirecting upstream', () => {
     expect(await refusal(stuck('https://never.example/'))).toContain('in time')
   })
 
+  test('a call that was given up while the name was looked up makes no connection', async () => {
+    const found = Promise.withResolvers<{ address: string; family: number }[]>()
+    const target = `idp.internal:${server.port}`
+    const slow = outbound({ outbound_allow: [target] }, { timeout: 20, resolve: () => found.promise })
+    expect(await refusal(slow(`http://${target}/late`))).toContain('in time')
+    found.resolve([{ address: '127.0.0.1', family: 4 }])
+    await open(`${home}/after`)
+    expect(hits.filter(path => path === '/late')).toEqual([])
+    expect(hits).toContain('/after')
+  })
+
   test('a caller can set a shorter limit', async () => {
     const stop = new AbortController()
     const call = open(`${home}/hang`, { signal: stop.signal })

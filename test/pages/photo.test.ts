@@ -80,6 +80,26 @@ describe('PEO-34 a picture keeps nothing but what a decoder needs', () => {
       expect(cleanPhoto(bytes)).toEqual({ type, bytes: Buffer.from(bytes) as Picture['bytes'] })
     expect(alphaWebp.includes(Buffer.from('ALPH'))).toBe(true)
   })
+
+  test('a JPEG keeps restart markers, up to 64 scans, and the 12 bytes that say how its colours are coded', () => {
+    const [start, body, end] = [jpeg.subarray(0, 2), jpeg.subarray(2, -2), jpeg.subarray(-2)]
+    const plain = cleaned(jpeg).bytes.subarray(2, -2)
+    const restarts = Buffer.from(Array.from({ length: 8 }, (_, i) => [0x12, 0xff, 0xd0 + i]).flat())
+    expect(cleaned(Buffer.concat([start, body, restarts, end])).bytes).toEqual(
+      Buffer.concat([start, plain, restarts, end]),
+    )
+    const scan = jpeg.subarray(startOf(jpeg, 0xff, 0xda), -2)
+    const scans = Array<Buffer>(63).fill(scan)
+    expect(cleaned(Buffer.concat([start, body, ...scans, end])).bytes).toEqual(
+      Buffer.concat([start, plain, ...scans, end]),
+    )
+    const adobe = Buffer.concat([Buffer.from('Adobe'), Buffer.alloc(7, 1)])
+    expect(cleaned(Buffer.concat([start, segment(0xee, adobe), body, end])).bytes).toEqual(
+      Buffer.concat([start, segment(0xee, adobe), plain, end]),
+    )
+    const longer = segment(0xee, Buffer.concat([adobe, SECRET]))
+    expect(cleaned(Buffer.concat([start, longer, body, end])).bytes).toEqual(cleaned(jpeg).bytes)
+  })
 })
 
 describe('PEO-34 a JPEG keeps the orientation that its camera noted', () => {
@@ -129,7 +149,8 @@ describe('PEO-34 a JPEG keeps the orientation that its camera noted', () => {
     cut.writeUInt16BE(28, 2)
     const far = Buffer.from(exif('II', 6))
     far.writeUInt32LE(0xffff_fff0, 14)
-    for (const each of [exif('II', 1), exif('MM', 0), exif('MM', 9), exif('II', 6, 1), cut, far])
+    const short = segment(0xe1, Buffer.from('Exif\0\0II*\0'))
+    for (const each of [exif('II', 1), exif('MM', 0), exif('MM', 9), exif('II', 6, 1), cut, far, short])
       expect(taken(each).equals(plain)).toBe(true)
   })
 })
@@ -149,6 +170,9 @@ describe('PEO-34 is refused before anything decodes it', () => {
     ['a PNG one pixel too wide', 'pixels', headed(1025, 1)],
     ['a PNG without pixels', 'content', headed(0, 8)],
     ['a PNG of an unknown colour type', 'content', headed(8, 8, [8, 5, 0, 0, 0])],
+    ['a PNG of an unknown compression', 'content', headed(8, 8, [8, 2, 1, 0, 0])],
+    ['a PNG of an unknown filter', 'content', headed(8, 8, [8, 2, 0, 1, 0])],
+    ['a PNG of an unknown interlacing', 'content', headed(8, 8, [8, 2, 0, 0, 2])],
     ['a PNG with a wrong checksum', 'content', withByte(png(), 30, 0)],
     ['a PNG that ends early', 'content', png().subarray(0, -6)],
     ['a PNG with two headers', 'content', png(8, 8, pngHeader(9999, 9999))],
@@ -168,9 +192,17 @@ describe('PEO-34 is refused before anything decodes it', () => {
       'content',
       Buffer.concat([jpeg.subarray(0, size + 14), jpeg.subarray(size - 5)]),
     ],
+    [
+      'a JPEG with a scan before its frame',
+      'content',
+      Buffer.concat([jpeg.subarray(0, size - 5), scan, jpeg.subarray(size - 5)]),
+    ],
     ['a JPEG without an end', 'content', jpeg.subarray(0, -2)],
     ['a WebP too wide', 'pixels', withByte(webp, 27, 0x3f)],
     ['a WebP that is animated', 'content', webpWith(webp, riffChunk('ANIM', SECRET))],
+    ['a WebP with a frame of an animation', 'content', webpWith(webp, riffChunk('ANMF', SECRET))],
+    ['a WebP with the same chunk twice', 'content', webpWith(webp, webp.subarray(12))],
+    ['a WebP of a later version', 'content', withByte(losslessWebp, 24, (losslessWebp[24] ?? 0) | 0x20)],
     ['a WebP with two pictures', 'content', webpWith(webp, losslessWebp.subarray(12))],
     ['a WebP longer than its file', 'content', webp.subarray(0, -2)],
     ['a WebP without a key frame', 'content', withByte(webp, 20, 1)],

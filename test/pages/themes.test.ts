@@ -60,6 +60,11 @@ describe('a theme of the data directory', () => {
     expect(second).not.toBe(first)
     expect(await (await app.call(first)).text()).toBe(red('#100000'))
     expect(await (await app.call(second)).text()).toBe(red('#200000'))
+    // The clock of the machine is set back by an hour.
+    write('moving.css', red('#300000'))
+    app.clock.advance(-3_600_000)
+    const [third = ''] = (await sheetsWith('moving')).slice(2)
+    expect(await (await app.call(third)).text()).toBe(red('#300000'))
     rmSync(join(folder, 'moving.css'))
     expect(names(await sheetsWith('moving'))).toEqual(['themes/default', 'style'])
   })
@@ -79,16 +84,20 @@ describe('a theme of the data directory', () => {
   test('missing or unusable falls back to the default, and is logged once', async () => {
     writeFileSync(join(data_dir, 'master.key'), 'secret')
     symlinkSync('../master.key', join(folder, 'stolen.css'))
+    mkdirSync(`${folder}-of-others`)
+    writeFileSync(join(`${folder}-of-others`, 'sheet.css'), red('#700000'))
+    symlinkSync('../themes-of-others/sheet.css', join(folder, 'beside.css'))
     mkdirSync(join(folder, 'folder.css'))
     execFileSync('/usr/bin/mkfifo', [join(folder, 'pipe.css')])
     write('large.css', new Uint8Array(256 * 1024 + 1))
     logged.length = 0
-    const bad = ['absent', 'stolen', 'folder', 'pipe', 'large']
+    const bad = ['absent', 'stolen', 'beside', 'folder', 'pipe', 'large']
     for (const name of [...bad, ...bad])
       expect([name, names(await sheetsWith(name))]).toEqual([name, ['themes/default', 'style']])
     expect(logged.map(({ theme, reason }) => [theme, reason])).toEqual([
       ['absent', 'there is no such theme'],
       ['stolen', 'the link leads out of the folder'],
+      ['beside', 'the link leads out of the folder'],
       ['folder', 'not a regular file'],
       ['pipe', 'not a regular file'],
       ['large', 'larger than 256 KiB'],
@@ -139,6 +148,10 @@ describe('a theme of the data directory', () => {
       '/assets/themes/..%2f..%2fmaster.key',
     ])
       expect([path, (await app.call(path)).status]).toEqual([path, 404])
+    // Strangers cannot fill the log with names that they invent.
+    logged.length = 0
+    for (let i = 0; i < 10; i++) await app.call(`/assets/themes/invented-${i}.000000000000.css`)
+    expect(logged).toEqual([])
   })
 
   test('is served at its URL after a restart too', async () => {
@@ -153,6 +166,7 @@ test('each theme with a fault is named', () => {
   write('Loud.css', '')
   expect(checkThemes(app.context.config, ['graphite', 'acme-red', 'absent']).sort()).toEqual([
     'themes/Loud.css: use lower-case letters, digits and hyphens in the name',
+    'themes/beside.css: the link leads out of the folder',
     'themes/folder.css: not a regular file',
     'themes/pipe.css: not a regular file',
     'themes/stolen.css: the link leads out of the folder',
