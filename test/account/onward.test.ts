@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { openCall } from '#src/http/call.ts'
-import { retryLater } from '#src/lib/app-error.ts'
+import { AppError, retryLater } from '#src/lib/app-error.ts'
 import { errorPage } from '#src/pages/error-page.ts'
 import { render } from '#src/pages/render.ts'
 import { startApp } from '#test/support/app.ts'
@@ -48,6 +48,36 @@ test('PAG-34 a page that is not there leads to the account, and a refused GET as
   expect(again).not.toContain('secret')
 })
 
+test.each([
+  ['invalid_request', 400, 'This request can’t be read', undefined],
+  ['request_timeout', 408, 'This request can’t be read', undefined],
+  ['unsupported_media_type', 415, 'This request can’t be read', undefined],
+  ['payload_too_large', 413, 'That’s too much at once', undefined],
+  ['method_not_allowed', 405, 'This page can’t be opened that way', undefined],
+  ['forbidden', 403, 'Something went wrong', ''],
+  ['not_found', 404, 'There’s nothing here', '/account'],
+  ['rate_limited', 429, 'Please wait a moment', ''],
+  ['temporarily_unavailable', 503, 'We’ll be right back', ''],
+  ['server_error', 500, 'Something went wrong', ''],
+] as const)('PAG-34 the page of the refusal %s: %d, %s', async (code, status, heading, link) => {
+  const call = openCall(app.context, new Request('http://localhost:8080/account'))
+  const answer = errorPage(app.context, call, new AppError(code, 'No.', { headers: { 'retry-after': '7' } }))
+  const html = await answer.text()
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([status, '7'])
+  expect(/<h1>(.*?)<\/h1>/.exec(html)?.[1]).toBe(heading)
+  expect(/class="button primary" href="([^"]*)"/.exec(html)?.[1]).toBe(link)
+})
+
+test.each([
+  [119, '119\u00a0seconds'],
+  [120, '2\u00a0minutes'],
+  [121, '3\u00a0minutes'],
+])('PAG-34 a page that asks to wait %d s says “%s”', async (seconds, text) => {
+  const call = openCall(app.context, new Request('http://localhost:8080/account'))
+  const page = errorPage(app.context, call, retryLater('rate_limited', 'Too many.', seconds * 1_000))
+  expect(await page.text()).toContain(`Wait ${text}, then try again.`)
+})
+
 test('PAG-34 a refused form leads back to its page, from another site to the account', async () => {
   const browser = openBrowser(app)
   const sent = async (path: string, referer: string, body = 'a=1&a=2') => {
@@ -61,6 +91,8 @@ test('PAG-34 a refused form leads back to its page, from another site to the acc
     'Try again',
   ])
   expect(await sent('/oauth/second-factor', own)).toEqual(['/oauth/second-factor?request=r', 'Try again'])
+  for (const referer of ['', 'https://evil.example/oauth/login', 'http://localhost:8080.evil.example/'])
+    expect(await sent('/oauth/second-factor', referer)).toBeUndefined()
   for (const referer of ['', 'https://evil.example/oauth/login', 'http://localhost:8080/console/x'])
     expect(await sent('/oauth/second-factor', referer, large)).toEqual(['/account', 'Your account'])
 })

@@ -97,7 +97,8 @@ test('H-57 an error thrown by a route is answered by the server, without its mes
 
 describe('an unknown path', () => {
   test('is a page for a browser, and JSON with the request id for a program', async () => {
-    const page = await app.call('/nowhere', { headers: { accept: 'text/html,*/*' } })
+    const accept = 'application/xhtml+xml,text/html;q=0.9,*/*;q=0.8'
+    const page = await app.call('/nowhere', { headers: { accept } })
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
     const request_id = page.headers.get('x-request-id') ?? ''
     expect([request_id.length > 0, (await page.text()).includes(request_id)]).toEqual([true, false])

@@ -79,6 +79,8 @@ describe('PEO-34 a picture keeps nothing but what a decoder needs', () => {
     ] as const)
       expect(cleanPhoto(bytes)).toEqual({ type, bytes: Buffer.from(bytes) as Picture['bytes'] })
     expect(alphaWebp.includes(Buffer.from('ALPH'))).toBe(true)
+    const largest = png(8, 8, pngChunk('tEXt', Buffer.alloc(256 * 1024 - png().length - 12)))
+    expect([largest.length, cleaned(largest).bytes.equals(png())]).toEqual([256 * 1024, true])
   })
 
   test('a JPEG keeps restart markers, up to 64 scans, and the 12 bytes that say how its colours are coded', () => {
