@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { listSignIns } from '#src/account/store.ts'
 import { record } from '#src/audit/record.ts'
 import type { EventType } from '#src/audit/types.ts'
-import { MINUTE } from '#src/lib/duration.ts'
-import type { UserId } from '#src/lib/ids.ts'
+import { HOUR, MINUTE } from '#src/lib/duration.ts'
+import { CONSOLE_CLIENT, type UserId } from '#src/lib/ids.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { codeOf, enrolTotp } from '#test/support/factors.ts'
@@ -88,8 +88,33 @@ test('PEO-31 a sign-in that stopped at the second factor is listed until it is c
   ])
 })
 
+test('PEO-31 a sign-in is completed only by the same browser at the same address, within an hour', async () => {
+  const { user, browser } = await signedIn()
+  const { key } = await enrolTotp(
+    app,
+    browser,
+    await browser.follow(await browser.get('/account/security/add')),
+  )
+  const linux = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0' }
+  const begin = async (headers: Record<string, string> = {}) => {
+    const own = openBrowser(app, { ip: '203.0.113.10', headers })
+    return { own, step: await signIn(own, await own.get('/account'), user.username) }
+  }
+  await begin()
+  app.clock.advance(HOUR + 1)
+  await begin(linux)
+  const { own, step } = await begin()
+  await own.follow(await own.submit(step, { code: codeOf(app, key) }, '/oauth/second-factor'))
+  expect((await history(browser)).entries).toEqual([
+    'Your account Unknown device 203.0.113.10 Password One-time code',
+    'Sign-in not completed Firefox on Linux 203.0.113.10 Password',
+    'Sign-in not completed Unknown device 203.0.113.10 Password',
+    expect.stringMatching(/^Your account Firefox on Windows .*Password$/),
+  ])
+})
+
 /** Writes events of these types about the user, in this order. */
-const write = (user: Json, types: EventType[]) =>
+const write = (user: Json, types: EventType[], metadata: Record<string, unknown> = {}) =>
   app.context.store.write(async tx => {
     for (const type of types)
       await record(app.context, tx, {
@@ -100,8 +125,23 @@ const write = (user: Json, types: EventType[]) =>
         organization_id: 'org_default',
         client_info: { ip_address: '198.51.100.1', user_agent: '' },
         subject_id: user.id,
+        metadata,
       })
   })
+
+test('PEO-31 a sign-in at the console has its name, one at a client that was deleted the client’s id', async () => {
+  const { user, browser } = await signedIn()
+  app.clock.advance(MINUTE)
+  await grantTokens(app, await addClient(app, 'closed-down'), user)
+  expect((await app.admin('DELETE', '/clients/closed-down')).status).toBe(204)
+  app.clock.advance(MINUTE)
+  await write(user, ['user.login'], { client_id: CONSOLE_CLIENT })
+  const { entries } = await history(browser)
+  expect([entries[0], entries[1]]).toEqual([
+    expect.stringMatching(/^Gatehouse console /),
+    expect.stringMatching(/^closed-down /),
+  ])
+})
 
 test('PEO-31 pages follow each other without a gap, and a cursor is valid only for its user', async () => {
   const { user, browser } = await signedIn()
@@ -121,7 +161,7 @@ test('PEO-31 pages follow each other without a gap, and a cursor is valid only f
 test('PEO-31 a page reads a bounded part of the log, and the next one continues there', async () => {
   const { user } = await signedIn()
   app.clock.advance(MINUTE)
-  await write(user, Array(600).fill('user.updated'))
+  await write(user, Array(500).fill('user.updated'))
   const { store } = app.context
   const first = await store.read(q => listSignIns(q, user.id as UserId, undefined, 20))
   expect(first.rows).toEqual([])
@@ -142,10 +182,17 @@ test('PEO-31 unfinished sign-ins are compared with events of the user, not with 
   expect(new Set(used)).toEqual(new Set(['events_target']))
 })
 
-test('PEO-31 the download has the sign-ins with their method', async () => {
+test('PEO-31 the download has the sign-ins with their method, and failed ones with their origin', async () => {
   const { user, browser } = await signedIn()
+  app.clock.advance(MINUTE)
+  const stranger = openBrowser(app, { ip: '203.0.113.9', headers: { 'user-agent': 'curl/8.17' } })
+  await signIn(stranger, await stranger.get('/account'), user.username, 'wrong')
   const file = await browser.submit(await browser.get('/account/data'), {}, '/account/data/download')
   const { events } = JSON.parse(file.html) as Json
-  const [latest] = events
+  const [failed, latest] = events
+  expect(failed).toMatchObject({
+    ...{ type: 'user.login_failed', target_id: user.id },
+    ...{ ip_address: '203.0.113.9', user_agent: 'curl/8.17' },
+  })
   expect(latest).toMatchObject({ type: 'user.login', target_id: user.id, metadata: { amr: ['pwd'] } })
 })

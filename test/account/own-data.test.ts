@@ -221,6 +221,7 @@ describe('download', () => {
     const file = await browser.submit(page, {}, '/account/data/download')
     expect(await app.events()).toEqual([])
     expect(file.headers.get('content-disposition')).toBe('attachment; filename="ada.json"')
+    expect(file.headers.get('cache-control')).toBe('no-store')
     const data = JSON.parse(file.html)
     expect(data.user).toEqual(await stored(user))
     expect(Object.keys(data)).toEqual([

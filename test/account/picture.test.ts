@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { hashSecret } from '#src/lib/secrets.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
-import { callerOf } from '#test/support/callers.ts'
+import { callerOf, create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, signIn } from '#test/support/people.ts'
 import { jpeg, png, pngChunk, webp } from '#test/support/photos.ts'
 import { grantTokens } from '#test/support/tokens.ts'
@@ -22,9 +23,9 @@ const form = async (browser: Browser): Promise<Page> => browser.get('/account/pr
 
 /** Posts a file with the form for the picture. */
 const upload = async (browser: Browser, file: Buffer, more: Record<string, string> = {}, origin?: string) => {
-  const { csrf_token = '' } = formOf(await form(browser), '/account/profile').fields
+  const csrf_token = more.csrf_token ?? formOf(await form(browser), '/account/profile').fields.csrf_token
   const data = new FormData()
-  data.set('csrf_token', csrf_token)
+  data.set('csrf_token', csrf_token ?? '')
   data.set('picture', new File([new Uint8Array(file)], 'photo', { type: 'image/png' }))
   for (const [name, value] of Object.entries(more)) data.set(name, value)
   const request = new Request('http://localhost:8080/account/picture', { method: 'POST', body: data })
@@ -135,6 +136,25 @@ describe('the picture of a person', () => {
     expect(broken.status).toBe(400)
     expect((await openBrowser(app).post('/account/picture', {})).status).toBe(403)
     expect(await pathOf(user)).toBeUndefined()
+  })
+
+  test('PEO-35 needs profile:update, and is charged as a write', async () => {
+    await create(app, '/roles', { name: 'viewer', permissions: ['profile:read'] })
+    const viewer = await signedIn({ roles: ['viewer'] })
+    const { csrf_token = '' } = formOf(await viewer.browser.get('/account/data')).fields
+    expect((await upload(viewer.browser, png(), { csrf_token })).status).toBe(403)
+    const busy = await signedIn()
+    const device = hashSecret(busy.browser.cookies.get('gatehouse_device_8080') ?? '')
+    for (const owner of [`198.51.100.${made}`, device])
+      app.context.charges.networks.take(
+        `commit:${owner}`,
+        { burst: 1_000, per_second: 5 },
+        app.clock.now(),
+        1_000,
+      )
+    expect((await upload(busy.browser, png())).status).toBe(429)
+    for (const { user } of [viewer, busy]) expect(await pathOf(user)).toBeUndefined()
+    expect(await app.events()).toEqual([])
   })
 
   test('PEO-36 is the claim `picture` of userinfo under `profile`, before the attribute, and in no token', async () => {

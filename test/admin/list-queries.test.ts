@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { z } from 'zod'
 import { startApp } from '#test/support/app.ts'
+import { refused } from '#test/support/callers.ts'
+import { addUser } from '#test/support/people.ts'
 
 const app = await startApp()
 const shapeOf = (query: z.ZodType | undefined) => (query as z.ZodObject | undefined)?.shape ?? {}
@@ -50,6 +52,21 @@ describe.each(lists)('$path', ({ path, names }) => {
       expect(await statusOf(`${path}?${name}=`)).toEqual([`${path}?${name}=`, 422])
     if (!path.includes('nobody')) expect((await statusOf(`${path}?cursor=`))[1]).toBe(400)
   })
+})
+
+test('a cursor is valid only for its list, filters and order', async () => {
+  for (const username of ['alice', 'bob']) await addUser(app, username)
+  const { next_cursor } = (await app.admin('GET', '/users?limit=1')).body.pagination
+  const at = (path: string) => statusOf(`${path}limit=1&cursor=${next_cursor}`)
+  expect((await at('/users?'))[1]).toBe(200)
+  for (const path of ['/users?order=asc&', '/users?enabled=true&', '/users?search=b&', '/groups?', '/roles?'])
+    expect((await at(path))[1]).toBe(400)
+})
+
+test('a parameter with the key __proto__ is unknown', async () => {
+  for (const name of ['attribute.__proto__', 'attribute[__proto__]', '__proto__', '__proto__.x'])
+    expect([name, (await app.admin('GET', `/users?${name}=x`)).status]).toEqual([name, 422])
+  expect(refused(await app.admin('GET', '/users?attribute.__proto__=x'))).toEqual(['attribute.__proto__'])
 })
 
 test('sessions are not revoked by an empty filter', async () => {

@@ -239,6 +239,19 @@ test('H-46 a check that depends on a wrong field is skipped', async () => {
     expect((await app.admin('POST', '/identity-providers', body)).status).toBe(422)
 })
 
+test('API-08 at most 20 unknown fields are named, and no name that cannot be printed', async () => {
+  const unknown = ['<script>', 'a b', 'x'.repeat(65), ...Array.from({ length: 30 }, (_, i) => `field-${i}`)]
+  const body = { name: 'new', permissions: [], ...Object.fromEntries(unknown.map(name => [name, 1])) }
+  await app.events()
+  const { status, body: answer } = await app.admin('POST', '/roles', body)
+  const shown = [...Array(3).fill('(unprintable)'), ...unknown.slice(3, 20)]
+  expect([status, answer.details]).toEqual([
+    422,
+    shown.map(field => ({ field, code: 'unknown_field', message: 'This field is unknown.' })),
+  ])
+  expect(await app.events()).toEqual([])
+})
+
 test('API-08 a value that another object has is 409, and the answer names the field', async () => {
   await addUser(app, 'bob', {
     organization_id: acme.id,

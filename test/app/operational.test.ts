@@ -74,6 +74,7 @@ test('H-42 every answer has HSTS for a year, behind an https proxy and with a ce
   const year = ['max-age=31536000']
   expect(await policies({ url: 'https://id.example.com' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com', tls_cert: 'cert.pem' })).toEqual(year)
+  expect(await policies({ url: 'https://localhost.example.com' })).toEqual(year)
   expect(await policies({ url: 'http://id.example.com' })).toEqual([null])
   // HSTS would apply to all ports of localhost, where other development servers use http.
   expect(await policies({ url: 'https://localhost:8443', tls_cert: 'cert.pem' })).toEqual([null])
@@ -183,6 +184,17 @@ test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
   },
 )
 
+test('O-71 a path without parameters has its own methods, also when a pattern matches it', async () => {
+  const fixed = app.routes.filter(({ path }) => !path.includes(':'))
+  const methods = Map.groupBy(fixed, ({ path }) => path)
+  expect(methods.size).toBeGreaterThan(20)
+  for (const [path, routes] of methods) {
+    const own = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const answer = await app.call(`/api/v1/admin${path}`, { method: 'PATCH' })
+    expect([path, answer.status, answer.headers.get('allow')]).toEqual([path, 405, own.join(', ')])
+  }
+})
+
 describe('the log', () => {
   test('has one line for each request: id, method, path, status and time, without the query', async () => {
     lines.length = 0
@@ -201,6 +213,12 @@ describe('the log', () => {
         ms: expect.any(Number),
       },
     ])
+  })
+
+  test('has at most 1,024 characters of a path', async () => {
+    lines.length = 0
+    await app.call(`/${'x'.repeat(1_024)}`)
+    expect(lines.map(({ path }) => path)).toEqual([`/${'x'.repeat(1_023)}`])
   })
 
   test('has the cause of a failure under the request id of the answer', async () => {

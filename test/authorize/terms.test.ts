@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { type Json, startApp } from '#test/support/app.ts'
-import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
+import { newPasskey } from '#test/support/authenticator.ts'
+import { answerOf, type Browser, formOf, openBrowser, unescapeHtml } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 
@@ -113,6 +114,25 @@ describe('terms of an organization', () => {
     const without = (await send({ version: '0', accept: '1' })).status
     expect(without).toBe(400)
     expect((await browser.follow(await send({ accept: '1' }))).heading).toBe('Your account')
+    const [user] = (await app.admin('GET', `/users?search=${username}`)).body.data
+    expect(await accepted(user)).toEqual(['1'])
+  })
+
+  test('PEO-39 are accepted in the form of an invitation with a passkey too', async () => {
+    const { invitation_url } = await create(app, '/invitations', { delivery: 'link' })
+    const username = `person-${++made}`
+    const browser = openBrowser(app)
+    const names = { first_name: 'Bob', last_name: 'Roe', username, email: `${username}@example.com` }
+    const page = await browser.submit(await browser.get(invitation_url), names)
+    const options = JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(page.html)?.[1] ?? ''))
+    const forms = page.forms.filter(({ fields }) => Object.hasOwn(fields, 'credential'))
+    const credential = newPasskey().create(options)
+    const { accept: _, ...unticked } = forms[0]?.fields ?? {}
+    const refused = await browser.post('/account/invitation', { ...unticked, credential })
+    expect(refused.status).toBe(400)
+    expect((await app.admin('GET', `/users?search=${username}`)).body.data).toEqual([])
+    const done = await browser.submit({ ...page, forms }, { credential, accept: '1' })
+    expect(done.heading).toBe('Save your recovery codes')
     const [user] = (await app.admin('GET', `/users?search=${username}`)).body.data
     expect(await accepted(user)).toEqual(['1'])
   })

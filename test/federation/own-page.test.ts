@@ -4,10 +4,10 @@ import { type IdentityProviderId, newId } from '#src/lib/ids.ts'
 import { hashSecret } from '#src/lib/secrets.ts'
 import { insertRemembered } from '#src/sessions/remembered-store.ts'
 import { answerOf, type Browser, openBrowser, type Page } from '#test/support/browser.ts'
-import { addUser, authorizeUrl, REDIRECT, signIn, VERIFIER } from '#test/support/people.ts'
+import { addOrganization, addUser, authorizeUrl, REDIRECT, signIn, VERIFIER } from '#test/support/people.ts'
 import { restarting } from '#test/support/restarting.ts'
 import { startLinking } from './linking-world.ts'
-import { atUpstream, goThrough, pathOf } from './upstream.ts'
+import { addProvider, atUpstream, goThrough, pathOf } from './upstream.ts'
 
 const {
   app,
@@ -244,16 +244,21 @@ describe('the account page', () => {
     expect(
       (await browser.post('/account/identities/link', { csrf_token: 'x.y', provider: 'asking' })).status,
     ).toBe(403)
-    expect((await browser.post('/account/identities/link', { csrf_token, provider: 'nobody' })).status).toBe(
-      404,
-    )
+    const other = await addOrganization(app, 'other-tenant')
+    await addProvider(app, 'foreign', { organization_id: other.id })
+    await addProvider(app, 'disabled', { enabled: false })
+    for (const provider of ['nobody', 'foreign', 'disabled'])
+      expect([
+        provider,
+        (await browser.post('/account/identities/link', { csrf_token, provider })).status,
+      ]).toEqual([provider, 404])
     const away = await browser.post('/account/identities/link', { csrf_token, provider: 'asking' })
     const link = new URL(away.location ?? '', 'http://localhost')
     const token = link.searchParams.get('link') ?? ''
     link.searchParams.set('link', token.replace(/usr_[^.]+/, 'usr_other'))
     expect((await browser.get(link.pathname + link.search)).status).toBe(403)
-    const other = await browser.get(authorizeUrl('app', { prompt: 'login' }))
-    const { request } = other.forms[0]?.fields ?? {}
+    const login = await browser.get(authorizeUrl('app', { prompt: 'login' }))
+    const { request } = login.forms[0]?.fields ?? {}
     expect((await browser.get(`/oauth/social/asking?request=${request}&link=${token}`)).status).toBe(403)
     expect((await fresh().get(away.location ?? '')).status).toBe(400)
   })

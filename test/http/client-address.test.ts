@@ -24,6 +24,8 @@ test.each([
   ['two proxies', '::ffff:10.0.0.1', '198.51.100.1, 10.9.9.9', '198.51.100.1'],
   ['only proxies', '10.0.0.1', '10.0.0.2', '10.0.0.2'],
   ['junk from a proxy', '10.0.0.1', 'unknown', '10.0.0.1'],
+  ['an address to the left of junk', '10.0.0.1', '198.51.100.1, unknown', '10.0.0.1'],
+  ['a proxy with an IPv6 address', '::1', '198.51.100.1', '198.51.100.1'],
   ['no header', '10.0.0.1', null, '10.0.0.1'],
 ])(
   'O-35 X-Forwarded-For is read from the right and from trusted proxies only: %s',

@@ -117,6 +117,17 @@ test.each([1, 4, 17, 64])(
   },
 )
 
+test('notices about webhooks do not use up the budget for invitations and resets', () => {
+  const context = { clock: { now: () => 0 }, charges: openCharges(1) }
+  const tx = { once: <T>(_: string, effect: () => T): T => effect() }
+  const mail = (kind: 'admin-mail' | 'webhook-notice') =>
+    chargeAdminMail(context, tx, { email: 'bob@example.com', organization_id: 'org_a', name: '' }, kind)
+  for (const kind of ['webhook-notice', 'admin-mail'] as const) {
+    for (let i = 0; i < 6; i++) mail(kind)
+    expect(() => mail(kind)).toThrow(expect.objectContaining({ code: 'rate_limited' }))
+  }
+})
+
 test('organizations that write to one mailbox all day share its budget', () => {
   let now = 0
   const context = { clock: { now: () => now }, charges: openCharges(1) }

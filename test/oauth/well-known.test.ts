@@ -151,6 +151,9 @@ describe('O-44 CORS', () => {
     const refused = await post(app, '/oauth/token', form, { headers })
     expect([refused.status, allowed(refused)]).toEqual([400, ORIGIN])
     expect(refused.headers.get('vary')).toBe('Origin')
+    expect(refused.headers.get('access-control-expose-headers')).toBe(
+      'www-authenticate, retry-after, x-request-id',
+    )
     const theirs = await post(app, '/oauth/token', { ...form, client_id: 'other' }, { headers })
     expect(allowed(theirs)).toBeNull()
     expect(theirs.headers.get('vary')).toBe('Origin')
