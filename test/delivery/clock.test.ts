@@ -77,7 +77,7 @@ test('DEL-08 a server that starts after the clock was set back delivers them', a
   const stops = start()
   await until(() => outcomes.length >= 3)
   expect(outcomes.sort()).toEqual(delivered)
-  for (const stop of stops) stop()
+  await Promise.all(stops.map(stop => stop()))
 })
 
 test('DEL-08 a server that runs while the clock is set back delivers them', async () => {
@@ -100,7 +100,7 @@ test('DEL-08 a server that runs while the clock is set back delivers them', asyn
   })
   await until(() => outcomes.length >= 3)
   expect(outcomes.sort()).toEqual(delivered)
-  for (const stop of stops) stop()
+  await Promise.all(stops.map(stop => stop()))
 })
 
 test('DEL-08 a step back of a minute at most, or a faster clock of another copy, ends no pause', async () => {
@@ -135,7 +135,7 @@ test('DEL-08 a step back of a minute at most, or a faster clock of another copy,
     [start + HOUR + MINUTE + 1, last],
     [now + MINUTE + MINUTE + 1, last],
   ])
-  stop()
+  await stop()
 })
 
 test('DEL-01 a sender whose clock is a minute faster waits for the end of an attempt', async () => {

@@ -202,7 +202,7 @@ test('DEL-06 a server on SQLite frees at its start the messages that a killed se
     async () => (await waiting(app)).length === 0 && messages.length === 2 && mail.mails.length === 1,
   )
   expect(new Set([...logouts, ...messages]).size).toBe(2)
-  for (const stop of stops) stop()
+  await Promise.all(stops.map(stop => stop()))
   server.stop(true)
 })
 

@@ -150,7 +150,7 @@ describe('the outbox', () => {
       enqueueNotice(quick.context, tx, 'password_changed', { ...user, organization_id: 'org_default' }, {}),
     )
     expect((await arrived.promise).to).toBe('bob@example.com')
-    stop()
+    await stop()
   })
 
   test('at a stop, finishes the mail that is being sent and begins no other', async () => {

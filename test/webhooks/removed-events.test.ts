@@ -123,7 +123,7 @@ test('WHK-05 events that the webhook does not want hide no later event when they
   await deliver()
   await remove(gone)
   await untilDelivered([app], () => types().length === 3)
-  stop()
+  await stop()
   expect(types()).toEqual(['created', 'deleted', 'deleted'])
 })
 
@@ -138,7 +138,7 @@ test('WHK-05 an event with the number of a removed one wakes the webhooks', asyn
   await store.write(tx => removeEvents(tx, newest ? [newest] : []))
   await addUser(app, 'next')
   await untilDelivered([app], () => types().length === 2)
-  stop()
+  await stop()
 })
 
 test('WHK-05 a reset of an organization during a turn hides no later event', async () => {

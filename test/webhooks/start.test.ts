@@ -45,7 +45,7 @@ test('WHK-17 a running server delivers events as they are written, and events th
   const again = startWebhookDelivery(app.context)
   await addUser(app, 'eve')
   await untilDelivered([app], () => receiver.received.length === 4)
-  again()
+  await again()
   const { body } = await app.admin('GET', '/events?type=user.created&order=asc')
   expect(receiver.received.map(({ id }) => id)).toEqual(body.data.map(({ id }: { id: string }) => id))
   receiver.stop()
@@ -86,7 +86,7 @@ test('WHK-10 the webhooks of one organization are not read for the events of ano
     await addUser(app, name)
     await untilDelivered([app], () => receiver.received.length === i + 1)
   }
-  stop()
+  await stop()
   receiver.stop()
 })
 
@@ -153,7 +153,7 @@ test('WHK-10 the webhooks of each organization are read once for all types, and 
     [app],
     () => receiver.received.length === before + 6 && loads.length >= organizations.length,
   )
-  stop()
+  await stop()
   isTurning = false
   expect(loads).toHaveLength(organizations.length)
   expect(new Set(loads).size).toBe(organizations.length)
@@ -252,7 +252,7 @@ testOnPostgres('WHK-18 two copies of a running server deliver each event once, i
   const stops = apps.map(({ context }) => startWebhookDelivery(context))
   for (let i = 0; i < 10; i++) await Promise.all([addUser(one, `ada${i}`), addUser(other, `bob${i}`)])
   await untilDelivered(apps, () => receiver.received.length >= 20)
-  for (const stop of stops) stop()
+  await Promise.all(stops.map(stop => stop()))
   const rows = await one.context.store.read(q =>
     q.select().from(q.tables.events).orderBy(q.tables.events.seq),
   )
