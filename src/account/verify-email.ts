@@ -118,6 +118,7 @@ export const postVerifyEmail =
     try {
       await updateUser(context, user.id, change, by, async (tx, before) => {
         await opened.use(tx)
+        // `change` fits the address that the user had when the link was read.
         if (!isAbout(before, link) || before.email !== user.email) throw new PageError('link', 410)
       })
     } catch (error) {

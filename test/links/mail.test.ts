@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { hostActor } from '#src/audit/record.ts'
+import { updateUser } from '#src/directory/users/service.ts'
 import { DAY } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
@@ -123,6 +125,26 @@ describe('verification', () => {
     app.clock.advance(DAY)
     expect(await elsewhere().get(url)).toMatchObject(gone)
     expect(await verified(user)).toBe(false)
+  })
+
+  test('a link verifies no other address that the user gets while the form is handled', async () => {
+    const { user, browser, page } = await start()
+    await browser.submit(page, {}, '/account/profile/verify')
+    await post()
+    const form = await browser.get(linkIn('/account/verify-email'))
+    const { store } = app.context
+    const { write } = store
+    const email = `moved.${user.email}`
+    store.write = async body => {
+      store.write = write
+      for (const change of [{ email }, { pending_email: user.email }])
+        await updateUser(app.context, user.id, change, hostActor)
+      await app.events()
+      return write(body)
+    }
+    expect(await browser.submit(form)).toMatchObject(gone)
+    expect((await app.admin('GET', `/users/${user.id}`)).body).toMatchObject({ email, email_verified: false })
+    expect(await app.events()).toEqual([])
   })
 
   test('link and queued mail survive a change of the letter case only', async () => {
