@@ -160,9 +160,10 @@ export const isStale = (next: Next, login_id: string | undefined): next is Next 
 
 /**
  * Opens the posted form of a step that is due for the login that the page showed. Returns an answer instead
- * when this login became too old while the page was open.
+ * when this login became too old while the page was open, or when another step of this login is due, because
+ * another copy of the form was handled first.
  *
- * @throws PageError 400 `expired` when another step or another login is due; the errors of {@link openStep}
+ * @throws PageError 400 `expired` when another login is due; the errors of {@link openStep}
  */
 export const openDueStep = async (
   context: Context,
@@ -173,7 +174,11 @@ export const openDueStep = async (
   const flow = chooseLogin(opened, login_id)
   const next = await decide(context, browser, flow)
   if (isStale(next, login_id)) return advance(context, browser, opened, 'post')
-  if (next.step !== step || next.login.id !== login_id) throw new PageError('expired', 400)
+  if (!('login' in next) || next.login?.id !== login_id) throw new PageError('expired', 400)
+  if (next.step !== step) {
+    const current = await findFlow(context, browser, opened.handle)
+    return advance(context, browser, chooseLogin(current, login_id), 'post')
+  }
   return { browser, flow, form, login: next.login }
 }
 

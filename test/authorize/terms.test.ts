@@ -86,6 +86,23 @@ describe('terms of an organization', () => {
     expect(types.filter(type => type === 'user.terms_accepted')).toHaveLength(1)
   })
 
+  test('PEO-38 are asked after another step, also by a second copy of its form', async () => {
+    const desk = { name: 'desk', type: 'string', visible: 'user', editable: 'user', required: true }
+    const settings = { user_attributes: [desk] }
+    expect((await app.admin('PUT', '/organizations/default', { settings })).status).toBe(200)
+    const user = await person()
+    const browser = openBrowser(app)
+    const page = await goTo(browser, user)
+    await app.events()
+    for (const desk of ['first', 'second']) {
+      const copy = await browser.submit(page, { 'attribute.desk': desk }, '/oauth/attributes')
+      expect(await browser.follow(copy)).toMatchObject(asks)
+    }
+    expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated'])
+    expect((await app.admin('GET', `/users/${user.id}`)).body.attributes).toEqual({ desk: 'first' })
+    await app.admin('PUT', '/organizations/default', { settings: { user_attributes: null } })
+  })
+
   test('PEO-38 have a version, and a text or an https address', async () => {
     for (const terms of [
       { version: '1' },
