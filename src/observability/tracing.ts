@@ -21,7 +21,7 @@ type Started = Omit<Span, 'ended' | 'failed'> & {
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])
 const methodOf = (method: string): string => (METHODS.has(method) ? method : '_OTHER')
 
-const timeOf = ({ origin }: Pick<Started, 'origin'>): number => origin + performance.now()
+const timeOf = ({ origin }: Started): number => origin + performance.now()
 
 /** Returns the storage of the current span, and the functions that begin and end spans. */
 const openTracer = (exporter: ReturnType<typeof openExporter>) => {
@@ -147,7 +147,8 @@ const traceRequests = (
     const method = methodOf(request.method)
     const path = URL.parse(request.url)?.pathname ?? ''
     // The clock is rounded down, so it is less than 1 ms behind the exact time unless it was set.
-    const difference = clock.now() - performance.now() - origin
+    const [time, arrived] = [clock.now(), performance.now()]
+    const difference = time - arrived - origin
     if (difference > 0 || difference <= -1) origin += difference
     const span: Started = {
       trace_id,
@@ -155,7 +156,7 @@ const traceRequests = (
       parent_id: parent?.span_id,
       name: method,
       kind: 2,
-      started: timeOf({ origin }),
+      started: origin + arrived,
       origin,
       attributes: {
         'http.request.method': method,
