@@ -215,6 +215,8 @@ describe('files for other programs', () => {
       issuer: SERVICE_URL,
       audience: SERVICE_CLIENT_ID,
       jwksUri: SERVICE_JWKS_URI,
+      // The server may still generate its RSA key, which takes seconds on a busy machine.
+      jwksTimeout: 60,
       fetch: (input, init) => fetch(String(input).replace('http://gatehouse:8080', local_url), init),
     })
     expect((await verifier.verify(((await minted.json()) as Json).token)).name).toBe('Alice Example')
