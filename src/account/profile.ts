@@ -149,9 +149,8 @@ export const typedProfile = (context: Context, { user, organization }: Viewer, f
   return { typed: { values, form }, differs }
 }
 
-/** Returns the fields of the form. A field that the page does not have keeps its value. */
 const valuesOf = ({ mail }: Context, user: UserRow, form: ReadonlyMap<string, string>): Values => {
-  const value = (name: (typeof fields)[number]) => (form.get(name) ?? user[name]).trim()
+  const value = (name: (typeof fields)[number]) => (form.get(name) ?? '').trim()
   return {
     first_name: value('first_name'),
     last_name: value('last_name'),
