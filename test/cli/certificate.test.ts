@@ -1,10 +1,12 @@
 /** Tests the executable with TLS clients while its certificate is replaced. */
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
+import { selfSigned } from '#src/dev/self-signed.ts'
+import { DAY } from '#src/lib/duration.ts'
 import type { Json } from '#test/support/app.ts'
 import { gatehouse, type Running, SECRET, serveExecutable } from '#test/support/executable.ts'
 import { until } from '#test/support/until.ts'
@@ -96,6 +98,28 @@ test('SIGHUP loads a new certificate; open requests are answered; a broken certi
       { level: 50, reason: expect.stringContaining(reason) },
     ])
   }
+})
+
+test('an expired certificate is used at a start with a warning, and does not take the place of another', async () => {
+  const now = spyOn(Date, 'now').mockReturnValue(Date.now() - 31 * DAY)
+  const expired = await selfSigned('localhost').finally(() => now.mockRestore())
+  put(expired)
+  await using server = await serve()
+  expect(await shown(server)).toBe('Gatehouse development')
+  expect(logged(server)).toMatchObject([
+    { level: 40, msg: expect.stringMatching(/^the certificate expired at \d{4}-/) },
+  ])
+  put(await make('valid'))
+  server.signal('SIGHUP')
+  await until(() => logged(server).length === 2)
+  put(expired)
+  server.signal('SIGHUP')
+  await until(() => logged(server).length === 3)
+  expect(logged(server)[2]).toMatchObject({
+    level: 50,
+    reason: `tls_cert: ${GATEHOUSE_TLS_CERT} has expired.`,
+  })
+  expect(await shown(server)).toBe('valid')
 })
 
 test('changed files are loaded without a signal', async () => {

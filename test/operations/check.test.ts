@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
+import { X509Certificate } from 'node:crypto'
 import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +9,15 @@ import { eq } from 'drizzle-orm'
 import { storedAfter } from '#src/audit/integrity-store.ts'
 import { hostActor, record } from '#src/audit/record.ts'
 import type { Context } from '#src/context.ts'
+import { selfSigned } from '#src/dev/self-signed.ts'
+import { findSamlKey } from '#src/federation/saml/store.ts'
 import { newId } from '#src/lib/ids.ts'
 import { masterKey } from '#src/lib/master-key.ts'
 import { checkEvents, checkKeys, checkSealed } from '#src/operations/check.ts'
 import { sealSecret } from '#src/sign-in/totp.ts'
 import { inspectPostgres } from '#src/storage/postgres/inspect.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
+import { putSetting } from '#src/storage/settings.ts'
 import { backUp } from '#src/storage/sqlite/backup.ts'
 import { inspect } from '#src/storage/sqlite/inspect.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
@@ -171,6 +175,19 @@ test('secrets sealed by another key, or moved to another row, are named and neve
   expect((await checkSealed(context)).findings).toEqual([
     `secrets: the secret of the authenticator app ${factors[1]?.id} of ${bob.id} cannot be opened`,
   ])
+})
+
+test('a private key for SAML that does not belong to its certificate is named', async () => {
+  const { context } = await startApp()
+  await context.samlKey()
+  const stored = await context.store.read(findSamlKey)
+  const { raw } = new X509Certificate((await selfSigned('localhost')).cert)
+  const other = { ...stored, certificate: raw.toString('base64') }
+  await context.store.write(tx => putSetting(tx, 'saml_key', other, context.clock.now()))
+  expect(await checkSealed(context)).toEqual({
+    findings: ['secrets: the private key for SAML cannot be opened, or does not belong to its certificate'],
+    count: 1,
+  })
 })
 
 test('events and secrets beyond the first 1,000 are checked', async () => {
