@@ -183,6 +183,8 @@ test('the first admin user is created only at the first start', async () => {
     await tx.delete(tx.tables.users)
   })
   expect(await start(admin)).toEqual({ needs_admin: true })
+  // A changed secret of the admin client makes a later start apply the settings again.
+  expect(await start({ ...admin, admin_client_secret })).toEqual({ needs_admin: true })
   expect((await rows()).users).toEqual([])
 })
 
@@ -208,4 +210,19 @@ test('a client that is not an admin client is not taken over', async () => {
     await tx.update(tx.tables.clients).set({ type: 'public' })
   })
   await expect(start({ admin_client_secret })).rejects.toThrow('admin_client_id')
+})
+
+test('a client of another organization is not taken over', async () => {
+  const { store, start, rows } = await instance()
+  await start()
+  await store.write(async tx => {
+    const { clients, organizations } = tx.tables
+    const [first] = await tx.select().from(organizations)
+    if (!first) throw new Error('no organization')
+    await tx.insert(organizations).values({ ...first, id: 'org_other', name: 'other', slug: 'other' })
+    await tx.update(clients).set({ organization_id: 'org_other', scopes: [] })
+  })
+  const before = await rows()
+  await expect(start({ admin_client_secret })).rejects.toThrow('admin_client_id')
+  expect(await rows()).toEqual(before)
 })
