@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { example } from '#src/http/example.ts'
-import { type Json, startApp } from '#test/support/app.ts'
+import { BASE, type Json, startApp } from '#test/support/app.ts'
 
 const now = Date.parse(example.time)
 const app = await startApp({}, { clock: { now: () => now, advance: () => {} } })
@@ -33,6 +33,53 @@ test('every answer is open, because a later version may add fields', () => {
   }
   expect(operations.flatMap(({ operationId, responses }) => closed(responses, operationId))).toEqual([])
   expect(seen).toContain(schemas.OrganizationSettings)
+})
+
+test('each operation names its permissions, the age of the authentication, and the refusals that it can give', () => {
+  const isAt = (path: string, method: string) =>
+    app.routes.some(each => each.path === path && each.method === method && (each.read ?? each.body))
+  for (const { id, method, path, permission, also, fresh, instance_only, stream, body } of app.routes) {
+    const operation = paths[`/api/v1/admin${path.replace(/:(\w+)/g, '{$1}')}`][method.toLowerCase()]
+    const { security, description, parameters = [], responses } = operation
+    const isConditional = ['PUT', 'DELETE'].includes(method) && isAt(path, 'GET') && isAt(path, 'PUT')
+    const [success] = Object.values<Json>(responses)
+    expect({
+      id,
+      security,
+      age: operation['x-max-authentication-age'],
+      isForInstance: description.includes('a caller of the default organization'),
+      takesTag: parameters.some(({ $ref }: Json) => $ref === '#/components/parameters/if-match'),
+      refusals: ['408', '412', '413', '415'].filter(status => status in responses),
+      isStream: 'text/event-stream' in (success.content ?? {}),
+    }).toEqual({
+      id,
+      security: [{ oauth2: also ? [permission, also] : [permission] }, { bearer: [] }],
+      age: fresh ? 300 : undefined,
+      isForInstance: Boolean(instance_only),
+      takesTag: isConditional,
+      refusals: [
+        ...(body ? ['408'] : []),
+        ...(isConditional ? ['412'] : []),
+        ...(body ? ['413', '415'] : []),
+      ],
+      isStream: Boolean(stream),
+    })
+  }
+  const { authorizationCode } = components.securitySchemes.oauth2.flows
+  expect(authorizationCode.authorizationUrl).toBe(`${BASE}/oauth/authorize`)
+})
+
+test('API-26 no page may frame the API reference, and browsers ask for a new version', async () => {
+  const { headers } = await app.call('/api/v1/docs')
+  const { 'x-request-id': _, 'content-security-policy': policy = '', ...others } = headers.toJSON()
+  expect(policy).toEndWith("; form-action 'none'; frame-ancestors 'none'")
+  expect(others).toEqual({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-cache',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  })
 })
 
 test('API-24 operation ids are unique and stable', () => {

@@ -27,6 +27,8 @@ test('PAG-28 browsers, phones and crawlers get icons and robots.txt', async () =
   for (const path of ['/favicon.ico', '/apple-touch-icon.png']) {
     const icon = await app.call(path)
     expect([icon.status, icon.headers.get('content-type')]).toEqual([200, 'image/png'])
+    // The address has no hash, so a new version must show an icon of its own soon.
+    expect(icon.headers.get('cache-control')).toBe('public, max-age=86400')
     expect([...new Uint8Array(await icon.arrayBuffer()).slice(0, 4)]).toEqual([0x89, 0x50, 0x4e, 0x47])
   }
   expect(await (await app.call('/robots.txt')).text()).toBe('User-agent: *\nDisallow: /\n')

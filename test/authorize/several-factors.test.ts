@@ -82,6 +82,26 @@ describe('several factors', () => {
     expect((await app.events()).map(({ type }) => type)).toEqual(['user.updated', 'user.login'])
   })
 
+  test('get a name of one line with at most 64 characters; the same name changes nothing', async () => {
+    const { user, browser, page } = await withTotp()
+    const security = await browser.follow(await browser.submit(page, {}, '/oauth/enrol'))
+    const { fields } = formOf(security, '/account/security/rename')
+    const nameOf = async () => (await rows('factors')).find(({ user_id }) => user_id === user.id)?.name
+    const rename = async (name: string) =>
+      (await browser.post('/account/security/rename', { ...fields, name })).status
+    const before = await nameOf()
+    await app.events()
+    for (const name of ['', '  ', 'x'.repeat(65), 'a\nb', 'a\u202eb'])
+      expect([name, await rename(name)]).toEqual([name, 400])
+    expect(await rename(` ${before} `)).toBe(303)
+    expect([await nameOf(), await app.events()]).toEqual([before, []])
+    expect(await rename('x'.repeat(64))).toBe(303)
+    expect(await nameOf()).toBe('x'.repeat(64))
+    expect((await app.events()).map(({ type, metadata }) => [type, metadata.fields])).toEqual([
+      ['user.updated', ['factors']],
+    ])
+  })
+
   test('of another user are left alone', async () => {
     const { user, browser, page } = await withTotp()
     const other = await withTotp()
