@@ -184,17 +184,6 @@ test.each(['http://a', 'https://id', 'http://abcd', 'http://a.b.example:1'])(
   },
 )
 
-test('O-71 a path without parameters has its own methods, also when a pattern matches it', async () => {
-  const fixed = app.routes.filter(({ path }) => !path.includes(':'))
-  const methods = Map.groupBy(fixed, ({ path }) => path)
-  expect(methods.size).toBeGreaterThan(20)
-  for (const [path, routes] of methods) {
-    const own = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-    const answer = await app.call(`/api/v1/admin${path}`, { method: 'PATCH' })
-    expect([path, answer.status, answer.headers.get('allow')]).toEqual([path, 405, own.join(', ')])
-  }
-})
-
 describe('the log', () => {
   test('has one line for each request: id, method, path, status and time, without the query', async () => {
     lines.length = 0

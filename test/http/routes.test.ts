@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { methodTable } from '#src/http/method-table.ts'
 import { elysiaRouter } from '#src/http/router.ts'
 import { type Matched, mount } from '#src/http/routes.ts'
 
@@ -14,4 +15,15 @@ test('a mounted handler gets the unread body and the decoded path parameters', a
     const answer = await handle(request)
     expect(await answer.json()).toEqual({ used: false, params: { id: 'a b' }, body: '{"a":' })
   }
+})
+
+test('O-71 a path without parameters has its own methods, although a pattern that comes first matches it', () => {
+  const handle = () => new Response()
+  const table = methodTable(
+    mount({ 'GET /things/:id': handle, 'DELETE /things/:id': handle, 'POST /things/all': handle }),
+  )
+  const methodsOf = (path: string) => [...(table.find(({ pattern }) => pattern.test(path))?.methods ?? [])]
+  expect(methodsOf('/things/all')).toEqual(['POST'])
+  expect(methodsOf('/things/one')).toEqual(['GET', 'HEAD', 'DELETE'])
+  expect(methodsOf('/things/one/all')).toEqual([])
 })
