@@ -15,8 +15,11 @@ interface Message {
   data: string
 }
 
-/** Returns the messages of a stream: https://html.spec.whatwg.org/multipage/server-sent-events.html */
-async function* messagesOf(answer: Response): AsyncGenerator<Message> {
+/**
+ * Yields the messages of a stream, as many at once as have arrived:
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+async function* messagesOf(answer: Response): AsyncGenerator<Message[]> {
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''
   for (;;) {
@@ -24,10 +27,10 @@ async function* messagesOf(answer: Response): AsyncGenerator<Message> {
     if (done) return
     const blocks = (text + value).split('\n\n')
     text = blocks.pop() ?? ''
-    for (const block of blocks) {
+    yield blocks.flatMap(block => {
       const field = (name: string): string => new RegExp(`^${name}: ?(.*)$`, 'm').exec(block)?.[1] ?? ''
-      if (field('data')) yield { event: field('event'), data: field('data') }
-    }
+      return field('data') ? { event: field('event'), data: field('data') } : []
+    })
   }
 }
 
@@ -71,14 +74,17 @@ export const useStream = <T>(path: string | undefined, onStart: () => void): Fol
         onStart()
       }
       start()
-      for await (const { event, data } of messagesOf(answer)) {
+      for await (const messages of messagesOf(answer)) {
         // The API has ended the stream, or the console has dropped the token after a time without activity.
         // If the token is the reason, the next attempt asks the person to sign in again.
-        if (event === 'error' || accessToken() === '') return
-        if (kept === KEPT) start()
-        kept++
-        const item = JSON.parse(data) as T
-        setRead(({ items, count }) => ({ items: [item, ...items], count: count + 1 }))
+        const end = accessToken() === '' ? 0 : messages.findIndex(({ event }) => event === 'error')
+        const sent = end < 0 ? messages : messages.slice(0, end)
+        if (kept + sent.length > KEPT) start()
+        kept += sent.length
+        // A slow device shows all of them in one step. It would need a minute to show 500 one by one.
+        const fresh = sent.map(({ data }) => JSON.parse(data) as T).reverse()
+        setRead(({ items, count }) => ({ items: [...fresh, ...items], count: count + fresh.length }))
+        if (end >= 0) return
       }
     }
     const run = async (): Promise<void> => {
