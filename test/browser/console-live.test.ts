@@ -89,3 +89,25 @@ testInChromium(
   },
   120_000,
 )
+
+testInChromium(
+  'CON-43 an event that the stream and the list both have is counted once, beyond the first page too',
+  async () => {
+    const { app, url } = at.served
+    await enterConsole(at.page, url, '/console/events?type=organization.updated')
+    await at.page.getByText('No event matches these filters').waitFor()
+    const released = Promise.withResolvers<void>()
+    await at.page.route(/admin\/events\?/, async route => {
+      await released.promise
+      await route.continue()
+    })
+    await follow()
+    for (let n = 1; n <= 120; n++)
+      await app.admin('PUT', '/organizations/org_default', { display_name: `Name ${n}` })
+    await at.page.getByText('120 of 120').waitFor()
+    released.resolve()
+    await at.button('Show more').waitFor()
+    expect(await at.page.locator('.foot').innerText()).toStartWith('120 of 120')
+  },
+  120_000,
+)

@@ -92,7 +92,10 @@ export const EventsScreen = () => {
   const current = [...stream.items, ...list.items.filter(({ id }) => !fresh.has(id))]
   const shown = held ?? current
   const seen = new Set(held?.map(({ id }) => id))
-  const total = list.total + current.length - list.items.length
+  // The list was read after the first of these events arrived, so its total counts them and all older ones.
+  const listed = new Set(list.items.map(({ id }) => id))
+  const known = stream.items.findIndex(({ id }) => listed.has(id))
+  const total = list.total + (known < 0 ? stream.items.length : known)
   // A person who filters by type wants to see each event, so these events are not grouped into runs.
   const runs = settled.type === '' ? runsOf(shown) : shown.map(event => [event])
   const field = (name: (typeof names)[number], label: string, type: 'text' | 'date' = 'text') => (
