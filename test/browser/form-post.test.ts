@@ -3,7 +3,7 @@ import { afterAll, describe, expect } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import type { Page } from 'playwright-core'
-import { START, startApp, type TestApp } from '#test/support/app.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 
@@ -33,9 +33,9 @@ const server = Bun.serve({
   port: 0,
   fetch: (request, socket) => app.fetch(request, socket),
 })
-app = await startApp({ url: `http://localhost:${server.port}` })
 // oauth4webapi and openid-client use the real clock.
-app.clock.advance(Date.now() - START)
+const clock = { now: Date.now, advance: () => {} }
+app = await startApp({ url: `http://localhost:${server.port}` }, { clock })
 await addUser(app, 'ada')
 const { client_secret } = await addClient(app, 'notes', {
   redirect_uris: [REDIRECT, `${REDIRECT}?tenant=1`],

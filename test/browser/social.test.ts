@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { Provider } from 'oidc-provider'
 import * as openid from 'openid-client'
 import type { Page } from 'playwright-core'
-import { START, startApp, type TestApp } from '#test/support/app.ts'
+import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
 import { freePort } from '#test/support/free-port.ts'
@@ -61,9 +61,9 @@ const url = `http://localhost:${server.port}`
 const upstream = await startUpstream(
   ['query', 'posting'].map(alias => `${url}/oauth/social/${alias}/callback`),
 )
-app = await startApp({ url, outbound_allow: [new URL(upstream.issuer).host] })
 // openid-client and oidc-provider use the real clock.
-app.clock.advance(Date.now() - START)
+const clock = { now: Date.now, advance: () => {} }
+app = await startApp({ url, outbound_allow: [new URL(upstream.issuer).host] }, { clock })
 
 const { client_secret } = await create(app, '/clients', {
   client_id: 'notes',
