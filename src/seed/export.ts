@@ -2,6 +2,7 @@ import { type ScalarTag, stringify } from 'yaml'
 import type { Core } from '#src/context.ts'
 import { openSecret } from '#src/directory/identity-providers/secret.ts'
 import { contentOf, withContents } from '#src/directory/organizations/assets.ts'
+import { Settings } from '#src/directory/organizations/schema.ts'
 import { pictureContent } from '#src/directory/users/picture.ts'
 import { inDoubleQuotes } from '#src/lib/quoted.ts'
 import type { Queries } from '#src/storage/store.ts'
@@ -64,8 +65,16 @@ const quoted: ScalarTag = {
 export const renderSeed = (seed: Record<string, Row[]>): string =>
   stringify(seed, { lineWidth: 0, compat: 'yaml-1.1', customTags: tags => [quoted, ...tags] })
 
-/** The settings that give rights. Null is the default of a setting. */
-const rightsUnset = Object.fromEntries(rightsFields.organizations.map(name => [name, null]))
+/** Returns an object in which each name is null, the default of a setting. */
+const unset = (names: readonly string[]) => Object.fromEntries(names.map(name => [name, null]))
+const passwordRules = Object.keys(Settings.shape.password_policy.unwrap().unwrap().shape)
+
+/** Returns settings with all that give rights. An apply changes only the given rules of a password policy. */
+const withRights = ({ password_policy, ...settings }: Settings): Row => ({
+  ...unset(rightsFields.organizations),
+  ...settings,
+  ...(password_policy && { password_policy: { ...unset(passwordRules), ...password_policy } }),
+})
 
 const readAll = async (
   base: Core,
@@ -85,7 +94,7 @@ const readAll = async (
     organizations: await Promise.all(
       organizations.map(async row => ({
         ...row,
-        settings: { ...rightsUnset, ...(await withContents(q, row.settings)) },
+        settings: withRights(await withContents(q, row.settings)),
       })),
     ),
     roles: (await allRoles(q)).map(homed),

@@ -262,6 +262,7 @@ type PartsOf<S extends SeedSection> = S extends 'organizations' ? SeedOf<S>['set
  */
 export const rightsFields = {
   organizations: [
+    'session_ttl',
     'email_code',
     'remember_browser_days',
     'self_deletion',

@@ -40,6 +40,7 @@ const changed: { [S in SeedSection]: [path: string, Record<(typeof rightsFields)
   organizations: [
     '/organizations/default',
     {
+      session_ttl: '365d',
       email_code: 'all',
       remember_browser_days: 30,
       self_deletion: true,
@@ -110,4 +111,26 @@ test('MCD-09 a plan of an exported file shows a change of each field that gives 
       expect(await applySeed(app.context, file)).toMatchObject(change)
       expect(await exportSeed(app.context, {})).toEqual(exported)
     }
+})
+
+test('a plan of an exported file shows each rule that a password policy has no more', async () => {
+  const app = await startApp()
+  const set = (password_policy: Json) =>
+    app.admin('PUT', '/organizations/default', { settings: { password_policy } })
+  await set({ max_age_days: 365 })
+  const exported = await exportSeed(app.context, {})
+  const file = parseSeed(renderSeed(exported), 'export.yaml')
+  expect(await applySeed(app.context, file)).toEqual([])
+  for (const rule of [{ min_length: 1 }, { require_digit: false }, { refuse_common: false }]) {
+    expect((await set(rule)).status).toBe(200)
+    await app.events()
+    const change = [{ action: 'update', section: 'organizations', name: 'default', fields: ['settings'] }]
+    expect(await applySeed(app.context, file, { dry_run: true })).toMatchObject(change)
+    expect(await app.events()).toEqual([])
+    expect(await applySeed(app.context, file)).toMatchObject(change)
+    expect(await app.events()).toMatchObject([{ type: 'organization.updated', target_id: 'org_default' }])
+    expect(await exportSeed(app.context, {})).toEqual(exported)
+  }
+  const { body } = await app.admin('GET', '/organizations/default')
+  expect(body.settings.password_policy).toEqual({ max_age_days: 365 })
 })
