@@ -217,7 +217,7 @@ function refusal({ code, description, cause }: LogoutTokenError): LogoutAnswer {
  * framework has parsed. Returns `''` when the form has no token or several tokens.
  */
 function tokenOf(form: unknown): string {
-  const body = ArrayBuffer.isView(form) ? new TextDecoder().decode(form) : form
+  const body = form instanceof ArrayBuffer || ArrayBuffer.isView(form) ? new TextDecoder().decode(form) : form
   const values =
     typeof body === 'string'
       ? new URLSearchParams(body).getAll('logout_token')

@@ -121,9 +121,11 @@ export const logouts: readonly Case[] = [
       const ended: unknown[] = []
       const onLogout = ({ sid }: { sid: unknown }) => void ended.push(sid)
       const { receive } = sdk.logout.createLogoutReceiver({ ...issuer, onLogout })
-      const form = new URLSearchParams({ logout_token: await issuer.logoutToken({ sid: 's' }) })
-      same((await receive(new TextEncoder().encode(`${form}`))).status, 200)
-      same(ended, ['s'])
+      for (const wrap of [(bytes: Uint8Array) => bytes, ({ buffer }: Uint8Array) => buffer]) {
+        const form = new URLSearchParams({ logout_token: await issuer.logoutToken({ sid: 's' }) })
+        same((await receive(wrap(new TextEncoder().encode(`${form}`)))).status, 200)
+      }
+      same(ended, ['s', 's'])
     },
   },
   {
