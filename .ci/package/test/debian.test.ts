@@ -10,8 +10,10 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -123,6 +125,15 @@ test('an upgrade whose server does not start leaves no half-configured package',
   expect((await dpkg('-s', 'gatehouse')).stdout).toContain('Status: install ok installed')
   rmSync(systemctl)
   rmSync(join(root, 'run/systemd/system'), { recursive: true })
+}, 300_000)
+
+test('an upgrade succeeds while the data directory is a link to a volume that is not mounted', async () => {
+  renameSync(data(), `${data()}.volume`)
+  symlinkSync('/srv/not-mounted/gatehouse', data())
+  expect(await upgrade('link')).toMatchObject({ code: 0 })
+  expect((await dpkg('-s', 'gatehouse')).stdout).toContain('Status: install ok installed')
+  rmSync(data())
+  renameSync(`${data()}.volume`, data())
 }, 300_000)
 
 test('removal keeps settings and data, a purge keeps the data', async () => {
