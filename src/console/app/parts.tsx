@@ -189,7 +189,7 @@ export const Refused = ({ problem }: { problem: Problem | undefined }) => {
         {details
           .filter(detail => !isAtField(detail))
           .map(({ field, message }) => (
-            <p key={field + message} {...inEnglish}>
+            <p key={field + message} {...(request_id && inEnglish)}>
               <code>{field}</code> {message}
             </p>
           ))}
