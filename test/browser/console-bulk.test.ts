@@ -127,6 +127,29 @@ testInChromium(
 )
 
 testInChromium(
+  'CON-06 users that are deselected while a cancelled change ends stay deselected',
+  async () => {
+    const { page, served } = at
+    await enterConsole(page, served.url, '/console/users')
+    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+    await button('Disable').click()
+    const calls = await holdCalls(page, 'PUT')
+    await button('Disable 3 users').click()
+    await calls.held
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('toolbar').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('toolbar').waitFor({ state: 'detached' })
+    calls.release()
+    await page.getByRole('row', { name: /Disabled/ }).waitFor()
+    expect(await page.getByRole('toolbar').count()).toBe(0)
+    expect(await page.getByRole('checkbox', { checked: true }).count()).toBe(0)
+    expect((await stored('/users?enabled=false')).data).toHaveLength(1)
+    expect((await stored('/events?type=user.disabled')).data).toHaveLength(1)
+  },
+  120_000,
+)
+
+testInChromium(
   'CON-06 a change of several users names each refused user, changes the others and can be repeated',
   async () => {
     const { page, served } = at

@@ -112,8 +112,9 @@ export const UsersScreen = () => {
       {selected.length > 0 && (
         <BulkBar
           users={selected}
-          onDone={refused => {
-            setChosen(new Set(refused.map(({ id }) => id)))
+          onDone={left => {
+            // The person may have deselected some of them while the change ran.
+            setChosen(chosen => new Set(left.map(({ id }) => id).filter(id => chosen.has(id))))
             list.reload()
           }}
         />
