@@ -43,20 +43,42 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-47 a form is not sent while a role is chosen and not added, and the browser says so',
+  'CON-47 a form is not sent while a role is chosen and not added, and the form says so',
   async () => {
     await enterConsole(at.page, at.served.url, '/console/invitations')
     await at.button('Invite a person').click()
     const roles = at.page.getByRole('combobox', { name: 'Roles', exact: true })
     await roles.selectOption('admin')
-    const said = () => roles.evaluate(select => (select as unknown as HTMLSelectElement).validationMessage)
     await at.button('Make the link').click()
-    expect(await said()).toBe('Press “Add” to add admin, or take the choice back.')
+    const said = at.page
+      .locator('#roles-about')
+      .getByText('Press “Add” to add admin, or take the choice back.')
+    await said.waitFor()
+    expect((await at.stored('/invitations')).data).toEqual([])
     await roles.selectOption('')
-    expect(await said()).toBe('')
+    await said.waitFor({ state: 'detached' })
     await at.button('Make the link').click()
     await at.page.getByRole('dialog', { name: 'The link' }).waitFor()
     expect((await at.stored('/invitations')).data).toMatchObject([{ roles: ['user'] }])
+  },
+  120_000,
+)
+
+testInChromium(
+  'CON-47 cancelling the changes of an application takes a choice back that is not added',
+  async () => {
+    await enterConsole(at.page, at.served.url, '/console/clients/shop#admission')
+    const roles = at.page.locator('#allowed_roles')
+    await roles.selectOption('user')
+    await at.button('Add · user').click()
+    await roles.selectOption('admin')
+    const bar = at.page.locator('.save-bar')
+    await bar.locator('.primary').click()
+    await at.page.getByText('Press “Add” to add admin, or take the choice back.').waitFor()
+    await bar.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await bar.waitFor({ state: 'detached' })
+    expect(await roles.inputValue()).toBe('')
+    expect(await at.stored('/clients/shop')).toMatchObject({ allowed_roles: [] })
   },
   120_000,
 )

@@ -67,13 +67,14 @@ export const Entries = <T extends object>(props: {
 
 /**
  * Chooses a value, which a button or Enter adds. The choice alone adds nothing, because each arrow key makes
- * another choice. The choice needs a label for the id `name`.
+ * another choice. The choice needs a label for the id `name`, and is described by `children`.
  */
 export const Adder = (props: {
   name: string
   taken: readonly string[]
   options: Options
   onAdd(value: string): void
+  children: ComponentChildren
 }) => {
   const { name, taken } = props
   const { all, more } = props.options
@@ -98,45 +99,51 @@ export const Adder = (props: {
     setAdded(say(common.added, { name: label }))
   }
   return (
-    <div class="input">
-      <select
-        ref={select}
-        id={name}
-        value={value}
-        aria-describedby={`${name}-about`}
-        aria-invalid={isRefused || undefined}
-        aria-disabled={left.length === 0}
-        onChange={({ currentTarget }) => {
-          if (currentTarget.value !== MORE) return choose(currentTarget.value)
-          currentTarget.value = value
-          more()
-        }}
-        onKeyDown={event => {
-          if (event.key !== 'Enter' || value === '') return
-          // Enter would send the form without the chosen value.
-          event.preventDefault()
-          add()
-        }}
-      >
-        <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
-        {left.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
-      <button
-        type="button"
-        aria-label={joined([words.groups.addAction, label])}
-        disabled={left.length === 0}
-        onClick={add}
-      >
-        {words.groups.addAction}
-      </button>
-      <span class="unseen" role="status">
-        {added}
-      </span>
-    </div>
+    <>
+      <div class="input">
+        <select
+          ref={select}
+          id={name}
+          value={value}
+          aria-describedby={`${name}-about`}
+          aria-invalid={isRefused || undefined}
+          aria-disabled={left.length === 0}
+          onChange={({ currentTarget }) => {
+            if (currentTarget.value !== MORE) return choose(currentTarget.value)
+            currentTarget.value = value
+            more()
+          }}
+          onKeyDown={event => {
+            if (event.key !== 'Enter' || value === '') return
+            // Enter would send the form without the chosen value.
+            event.preventDefault()
+            add()
+          }}
+        >
+          <option value="">{left.length > 0 ? common.choose : common.nothingLeft}</option>
+          {left.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+        <button
+          type="button"
+          aria-label={joined([words.groups.addAction, label])}
+          disabled={left.length === 0}
+          onClick={add}
+        >
+          {words.groups.addAction}
+        </button>
+        <span class="unseen" role="status">
+          {added}
+        </span>
+      </div>
+      <div id={`${name}-about`}>
+        {complaint && <p class="field-error complaint">{complaint}</p>}
+        {props.children}
+      </div>
+    </>
   )
 }
 
@@ -154,31 +161,28 @@ export const Picker = (props: {
   return (
     <div class="field">
       <label for={name}>{props.label}</label>
-      <div class="picker">
-        {chosen.length > 0 && (
-          <ul class="chips">
-            {chosen.map(value => (
-              <li key={value}>
-                <span>{labelOf(value)}</span>
-                <RemoveButton
-                  label={labelOf(value)}
-                  onClick={() => onChosen(chosen.filter(each => each !== value))}
-                />
-              </li>
-            ))}
-          </ul>
-        )}
-        <Adder
-          name={name}
-          taken={chosen}
-          options={options}
-          onAdd={value => onChosen([...chosen, value].sort())}
-        />
-      </div>
-      <div id={`${name}-about`}>
+      {chosen.length > 0 && (
+        <ul class="chips">
+          {chosen.map(value => (
+            <li key={value}>
+              <span>{labelOf(value)}</span>
+              <RemoveButton
+                label={labelOf(value)}
+                onClick={() => onChosen(chosen.filter(each => each !== value))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      <Adder
+        name={name}
+        taken={chosen}
+        options={options}
+        onAdd={value => onChosen([...chosen, value].sort())}
+      >
         {props.hint && <p class="hint">{props.hint}</p>}
         <Refusals name={name} />
-      </div>
+      </Adder>
     </div>
   )
 }

@@ -158,10 +158,9 @@ const Clients = (props: { api: Api; options: Options; onClients(clients: Api['cl
             taken={ids}
             options={options}
             onAdd={client_id => onClients([...api.clients, { client_id, scopes }])}
-          />
-          <div id="client_id-about">
+          >
             <Refusals name="clients" />
-          </div>
+          </Adder>
         </div>
       </div>
     </Card>
@@ -215,9 +214,10 @@ const Form = ({ api, loaded }: { api: Api; loaded: Loaded<Api> }) => {
   )
   const applications = (
     <>
-      <Clients api={values} options={options} onClients={clients => set({ clients })} />
+      <Clients key={edit.version} api={values} options={options} onClients={clients => set({ clients })} />
       <Card>
         <Picker
+          key={edit.version}
           name="served_by"
           label={text.servedBy}
           hint={text.servedByHint}

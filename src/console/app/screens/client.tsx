@@ -119,7 +119,7 @@ const Settings = ({ client, loaded }: { client: Client; loaded: Loaded<Client> }
           signsIn && {
             id: 'admission',
             label: words.admission.title,
-            content: <Admission client={values} onChange={set} />,
+            content: <Admission key={edit.version} client={values} onChange={set} />,
           },
           signsIn && {
             id: 'presentation',
