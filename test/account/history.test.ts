@@ -103,6 +103,7 @@ test('PEO-31 a sign-in is completed only by the same browser at the same address
   await begin()
   app.clock.advance(HOUR + 1)
   await begin(linux)
+  app.clock.advance(MINUTE)
   const { own, step } = await begin()
   await own.follow(await own.submit(step, { code: codeOf(app, key) }, '/oauth/second-factor'))
   expect((await history(browser)).entries).toEqual([
