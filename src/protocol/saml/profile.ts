@@ -74,7 +74,14 @@ export const assertedProfileOf = (
     throw new SamlError('no_subject')
   const stable = name_id && name_id.format !== TRANSIENT_FORMAT ? name_id.value : undefined
   const subject = mapping.subject === undefined && stable ? stable : attributeSubject()
-  if (!subject || !isSubject(subject)) throw new SamlError('no_subject')
+  if (!subject)
+    throw new SamlError(
+      'no_subject',
+      mapping.subject === undefined
+        ? `${name_id ? 'transient' : 'no'} NameID, and attribute_mapping has no subject`
+        : `no value in ${mapping.subject}, the attribute_mapping of subject`,
+    )
+  if (!isSubject(subject)) throw new SamlError('no_subject')
   const { email_verified, roles } = mapping
   return {
     subject,

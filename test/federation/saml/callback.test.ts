@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readProvider, saveProvider } from '#src/directory/identity-providers/store.ts'
 import { openLogger } from '#src/lib/log.ts'
+import { TRANSIENT_FORMAT } from '#src/protocol/saml/names.ts'
 import { formatTime } from '#src/protocol/saml/time.ts'
 import { openApp, startApp, type TestApp } from '#test/support/app.ts'
 import { openBrowser, type Page } from '#test/support/browser.ts'
@@ -348,13 +349,34 @@ test('FED-25 a stored certificate with an unusable key does not disable its neig
   expect(await reasons()).toEqual(refusedFor('saml_no_certificate'))
 })
 
-test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
+const listen = async (level: 'trace' | 'warn') => {
   const lines: string[] = []
-  const log = openLogger('trace', line => void lines.push(line))
-  const loud = await openApp({ ...app.context, log })
+  const loud = await openApp({ ...app.context, log: openLogger(level, line => void lines.push(line)) })
   const call: TestApp['call'] = async (path, { ip: _, ...init } = {}) =>
     loud.fetch(new Request(new URL(path, app.context.config.url), { redirect: 'manual', ...init }))
-  const heard = { ...app, ...loud, call }
+  return { heard: { ...app, ...loud, call }, lines }
+}
+
+test('a transient NameID is refused with what to set, and accepted once it is set', async () => {
+  const { heard, lines } = await listen('warn')
+  const attributes = { uid: ['t-1'], mail: ['transient@example.com'], givenName: ['Somebody'] }
+  const said = { name_format: TRANSIENT_FORMAT, attributes }
+  await addSaml(app, idp, 'passing')
+  await forget()
+  const before = await rowsOf(app)
+  expect((await arrive(heard, idp, await setOut(heard, 'passing', entry), said)).status).toBe(400)
+  expect(lines.map(line => JSON.parse(line))).toMatchObject([
+    { reason: 'saml_no_subject', causes: ['transient NameID, and attribute_mapping has no subject'] },
+  ])
+  expect(await reasons()).toEqual(refusedFor('saml_no_subject'))
+  expect(await rowsOf(app)).toEqual(before)
+  await app.admin('PUT', '/identity-providers/passing', { attribute_mapping: { subject: 'uid' } })
+  for (const name_id of ['once', 'twice'])
+    expect(isIn(await arrive(app, idp, await setOut(app, 'passing', entry), { ...said, name_id }))).toBe(true)
+})
+
+test('O-43 the log and the audit log contain only the name of the reason, and nothing of a response', async () => {
+  const { heard, lines } = await listen('trace')
   const said = { name_id: 'hush-name', attributes: { mail: ['hush-mail@example.com'], sn: ['Hush-value'] } }
   await forget()
   for (const how of ['none', 'assertion'] as const) {

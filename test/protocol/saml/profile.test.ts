@@ -75,19 +75,37 @@ describe('the subject', () => {
     expect(subjects).toEqual(['p-1', 'attribute:id=p-1', 'attribute:uid=p-1'])
   })
   const refused = {
-    'transient, nothing else': () => profile({ mail: ['a@example.com'] }, {}, transient),
-    'no NameID': () => assertedProfileOf({ name_id: undefined, attributes: new Map() }, {}),
     'an empty NameID': () => profile({}, {}, { ...persistent, value: '' }),
     'H-35 a blank NameID beside an attribute': () => profile(targeted, {}, { ...persistent, value: ' \n' }),
     'H-35 a blank NameID where an attribute is mapped': () =>
       profile({ id: ['7'] }, { subject: 'id' }, { ...persistent, value: '' }),
     'H-35 a NameID in the form of an attribute': () =>
       profile({}, {}, { ...persistent, value: 'attribute:id=7' }),
-    'a mapped attribute that is missing': () => profile({}, { subject: 'id' }),
     'longer than any': () => profile({}, {}, { ...persistent, value: 'x'.repeat(1025) }),
   }
   for (const [what, act] of Object.entries(refused))
     test(`is refused: ${what}`, () => expect(act).toThrow('no_subject'))
+
+  const lacking: [string, () => unknown, string][] = [
+    [
+      'transient, nothing else',
+      () => profile({ mail: ['a@example.com'] }, {}, transient),
+      'transient NameID, and attribute_mapping has no subject',
+    ],
+    [
+      'no NameID',
+      () => assertedProfileOf({ name_id: undefined, attributes: new Map() }, {}),
+      'no NameID, and attribute_mapping has no subject',
+    ],
+    [
+      'a mapped attribute that is missing',
+      () => profile({}, { subject: 'id' }),
+      'no value in id, the attribute_mapping of subject',
+    ],
+  ]
+  test.each(lacking)('is refused, with what is lacking: %s', (_, act, message) =>
+    expect(act).toThrow(expect.objectContaining({ reason: 'no_subject', message })),
+  )
 })
 
 test('a NameID in e-mail format is the address when no attribute has one', () => {
