@@ -163,13 +163,15 @@ describe('a SAML provider', () => {
     expect(await app.events()).toEqual([event('updated', { id, ...body }, { fields: ['certificates'] })])
   })
 
-  test('IDP-04 is configured from a metadata document, sent or loaded, and updated from a later document', async () => {
+  test('IDP-04 is configured from a metadata document, sent or loaded, with a byte order mark, and updated from a later document', async () => {
     const { entity_id: _, sso_url: __, certificates: ___, ...bare } = saml()
-    const sent = await create(app, PATH, { ...bare, metadata_xml: metadata(current) })
+    const sent = await create(app, PATH, { ...bare, metadata_xml: `\ufeff${metadata(current)}` })
+    expect((await app.admin('GET', `${PATH}/northwind`)).body).toEqual(sent)
+    expect(await app.events()).toEqual([event('created', sent)])
     const found = { entity_id: 'https://idp.example/m', sso_url: 'https://idp.example/sso' }
     expect(sent).toMatchObject(found)
     expect(sent.certificates).toHaveLength(1)
-    documents['https://idp.example/metadata'] = () => new Response(metadata(old))
+    documents['https://idp.example/metadata'] = () => new Response(`\ufeff${metadata(old)}`)
     const loaded = await app.admin('PUT', `${PATH}/northwind`, {
       metadata_url: 'https://idp.example/metadata',
     })

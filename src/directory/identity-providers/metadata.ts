@@ -36,7 +36,9 @@ export const settingsFrom = async (
     const document =
       metadata_url === undefined ? metadata_xml : await load(context, organization, metadata_url)
     if (document === undefined) return { found: {}, problems: [] }
-    const { entity_id, sso_url, certificates } = await context.xml.run(organization.id, 'metadata', document)
+    // A byte order mark is no part of the document: https://www.w3.org/TR/xml/#charencoding
+    const xml = document.replace(/^\ufeff/, '')
+    const { entity_id, sso_url, certificates } = await context.xml.run(organization.id, 'metadata', xml)
     return {
       found: { entity_id, sso_url, certificates: certificates.map(pem => pem.trim()) },
       problems: [],
