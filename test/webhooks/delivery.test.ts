@@ -1,11 +1,11 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
-import { createPublicKey, verify } from 'node:crypto'
+import { afterAll, afterEach, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sweepEvents } from '#src/audit/retention.ts'
 import type { Outbound } from '#src/context.ts'
 import { selfSigned } from '#src/dev/self-signed.ts'
+import { guideSections } from '#src/guide/pages.ts'
 import { outboundFetch } from '#src/http/outbound.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '#src/lib/duration.ts'
 import { deliverMails } from '#src/links/mail-delivery.ts'
@@ -39,7 +39,20 @@ beforeEach(async () => {
   app = await startApp({ outbound_allow: [receiver.target] }, { mail })
   hook = await add()
 })
+afterEach(() => void setSystemTime())
 afterAll(() => receiver.stop())
+
+/** Loads the program of the guide that verifies with this key. */
+const verifierOfGuide = async (public_key: string): Promise<(headers: Headers, body: string) => boolean> => {
+  const { blocks = [] } =
+    guideSections.flatMap(({ pages }) => pages).find(({ subject }) => subject === 'webhooks') ?? {}
+  const programs = blocks.flatMap(block => (block.type === 'code' ? [block.text] : []))
+  const program = programs.find(text => text.includes('isGenuine')) ?? ''
+  const code = program.replace('process.env.WEBHOOK_PUBLIC_KEY', JSON.stringify(public_key))
+  const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'verify.mjs')
+  await Bun.write(file, code)
+  return (await import(file)).isGenuine
+}
 
 describe('a delivery', () => {
   test('WHK-01, WHK-02 is an event of the audit log, which standardwebhooks verifies', async () => {
@@ -56,23 +69,33 @@ describe('a delivery', () => {
     expect(() => message && verifyMessage(`whsec_${Buffer.alloc(32).toString('base64')}`, message)).toThrow()
   })
 
-  test('WHK-02 is signed with Ed25519 where the webhook says so', async () => {
+  test('WHK-02 is signed with Ed25519 where the webhook says so, as the program of the guide verifies', async () => {
     const signed = await add({ name: 'Signed', signature: 'v1a' })
     expect(signed.secret).toBeNull()
     await addUser(app, 'ada')
     await deliver()
     const message = receiver.received.find(({ signature }) => signature.startsWith('v1a,'))
-    const key = createPublicKey({
-      key: {
-        kty: 'OKP',
-        crv: 'Ed25519',
-        x: Buffer.from(signed.public_key.replace('whpk_', ''), 'base64').toString('base64url'),
-      },
-      format: 'jwk',
-    })
-    const content = Buffer.from(`${message?.id}.${message?.timestamp}.${message?.raw}`)
-    const bytes = Buffer.from(message?.signature.split(',')[1] ?? '', 'base64')
-    expect(verify(null, content, key, bytes)).toBe(true)
+    if (!message) throw new Error('one message')
+    const isGenuine = await verifierOfGuide(signed.public_key)
+    const { headers, raw, timestamp, signature } = message
+    const verify = (more = {}, body = raw, seconds = 0) => {
+      setSystemTime((timestamp + seconds) * 1000)
+      return isGenuine(new Headers({ ...headers, ...more }), body)
+    }
+    expect(verify()).toBe(true)
+    expect(verify({ 'webhook-signature': `v1,AAAA v1a,AAAA ${signature}` })).toBe(true)
+    const forged = {
+      'webhook-id': 'evt_other',
+      'webhook-timestamp': `${timestamp + 1}`,
+      'webhook-signature': '',
+    }
+    for (const [name, value] of Object.entries(forged))
+      expect([name, verify({ [name]: value })]).toEqual([name, false])
+    expect([verify({}, `${raw} `), verify({}, raw, 300), verify({}, raw, -300)]).toEqual([
+      false,
+      false,
+      false,
+    ])
   })
 
   test('WHK-03 is signed by both secrets while a rotation overlaps', async () => {
