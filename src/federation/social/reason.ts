@@ -2,7 +2,10 @@ import * as client from 'openid-client'
 import { causesOf } from '#src/federation/refusal.ts'
 import { OutboundError } from '#src/http/outbound.ts'
 
-type ReasonRule = (error: Error & { code?: unknown; cause?: unknown }) => string | undefined
+/** The token that the library checks: the ID token, or a signed answer of the userinfo endpoint. */
+type Checked = 'id_token' | 'userinfo'
+
+type ReasonRule = (error: Error & { code?: unknown; cause?: unknown }, checked: Checked) => string | undefined
 
 /**
  * Returns the claim or attribute that a library error names. The name comes from the library, never from the
@@ -13,10 +16,11 @@ const named = ({ cause }: { cause?: unknown }, key: 'claim' | 'attribute'): stri
     ? String((cause as Record<string, unknown>)[key])
     : undefined
 
+/** Endings of the reason, by message. */
 const messages: [RegExp, string][] = [
-  [/"alg" header|unsupported JWS/, 'id_token_alg'],
-  [/signature/, 'id_token_signature'],
-  [/ID Token|JWT|"id_token"/, 'id_token'],
+  [/"alg" header|unsupported JWS/, '_alg'],
+  [/signature/, '_signature'],
+  [/ID Token|JWT|"id_token"/, ''],
 ]
 
 const reasonRules: ReasonRule[] = [
@@ -26,23 +30,26 @@ const reasonRules: ReasonRule[] = [
     return error.error === 'access_denied' ? 'access_denied' : 'provider_error'
   },
   error => (error instanceof client.ResponseBodyError ? 'code_refused' : undefined),
-  error => (error.code === 'OAUTH_KEY_SELECTION_FAILED' ? 'id_token_key' : undefined),
-  error => {
+  (error, checked) => (error.code === 'OAUTH_KEY_SELECTION_FAILED' ? `${checked}_key` : undefined),
+  (error, checked) => {
     const claim = named(error, 'claim') ?? /^JWT "(\w+)" .*claim missing/.exec(error.message)?.[1]
-    return claim && `id_token_${claim}`
+    return claim && `${checked}_${claim}`
   },
   error => (named(error, 'attribute') === 'sub' ? 'userinfo_sub' : undefined),
-  error => messages.find(([pattern]) => pattern.test(error.message))?.[1],
+  (error, checked) => {
+    const found = messages.find(([pattern]) => pattern.test(error.message))
+    return found && `${checked}${found[1]}`
+  },
 ]
 
 /**
  * Returns the audit log's reason for an error of openid-client. The server's log contains the error messages.
  */
-export const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown, checked: Checked = 'id_token'): string => {
   const links = causesOf(error)
   for (const rule of reasonRules)
     for (const link of links) {
-      const reason = rule(link)
+      const reason = rule(link, checked)
       if (reason) return reason
     }
   return 'bad_answer'

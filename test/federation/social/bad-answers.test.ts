@@ -149,6 +149,30 @@ test('userinfo about another subject', async () => {
   await expectRefusal('userinfo_sub', go)
 })
 
+test.each([
+  ['of an algorithm that was not announced', 'userinfo_alg', { alg: 'ES256' }, {}],
+  ['for another client', 'userinfo_aud', { alg: 'RS256' }, { aud: 'another' }],
+  ['with an unknown critical header', 'userinfo', { alg: 'RS256', crit: ['x'], x: 1 }, {}],
+])('a signed answer of userinfo %s: %s', async (_, reason, header, claims) => {
+  await addProvider(app, 'signing')
+  upstream.twist = draft => {
+    delete draft.claims.email
+  }
+  const token = [header, { sub: 'not-linked', ...claims }, {}]
+    .map(part => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.')
+  upstream.intercept = async ({ url }) => {
+    if (url.endsWith('/userinfo'))
+      return new Response(token, { headers: { 'content-type': 'application/jwt' } })
+    if (!url.endsWith('/openid-configuration')) return undefined
+    const metadata = await (await upstream.fetch(new Request(url))).json()
+    return Response.json({ ...metadata, userinfo_signing_alg_values_supported: ['RS256'] })
+  }
+  const go = () => goThrough(fresh(), upstream, '/oauth/social/signing', { sub: 'not-linked' })
+  await expectRefusal(reason, go, 'signing')
+  await app.admin('DELETE', '/identity-providers/signing')
+})
+
 describe('a provider with wrong answers', () => {
   const answers: [string, string, () => Response][] = [
     ['an error', 'code_refused', () => Response.json({ error: 'invalid_grant' }, { status: 400 })],
