@@ -234,6 +234,22 @@ describe('the objects of a file are created', () => {
     }
   })
 
+  test('an object stays in its organization, and a file that names another one is refused', async () => {
+    const app = await startApp()
+    await apply(app, whole)
+    await app.events()
+    const before = await exportSeed(app.context, { secrets: true })
+    for (const section of ['clients', 'identity_providers'] as const) {
+      const { organization, ...entry }: Json = whole[section]?.at(-1) ?? {}
+      await expect(apply(app, { [section]: [{ ...entry, organization: 'default' }] })).rejects.toThrow(
+        `${section}[0]: The entry belongs to another organization.`,
+      )
+      // An entry without an organization is found by its name, which is unique among all organizations.
+      expect([organization, await apply(app, { [section]: [entry] })]).toEqual(['acme', []])
+    }
+    expect([await app.events(), await exportSeed(app.context, { secrets: true })]).toEqual([[], before])
+  })
+
   test('names that differ only in case belong to different objects, except names of users', async () => {
     const app = await startApp()
     const both = ['Editor', 'editor'].map(name => ({ name, permissions: [] }))
