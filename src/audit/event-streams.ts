@@ -72,8 +72,9 @@ const pause = () => new Promise<void>(resolve => void setTimeout(resolve, LOOK).
 
 /**
  * Reads new events for all open streams together, until the last stream closes. After a purge has removed the
- * newest events, SQLite uses their `seq` again for new events. Therefore `seen` is lowered to the last event
- * that was read and still exists. The id shows whether an event still exists, because no id is used again.
+ * newest events, SQLite uses their `seq` again for new events, and so does PostgreSQL after a failover that
+ * has lost them. Therefore `seen` is lowered to the last event that was read and still exists. The id shows
+ * whether an event still exists, because no id is used again.
  */
 const readOn = async (context: Core, from: number, from_id: string): Promise<void> => {
   const { tails, store, log } = context
@@ -86,7 +87,7 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
       const newest = await lastSettled(store)
       const settled = newest.seq
       if (await wasRemoved(store, { seq: seen, id: last_id }, newest))
-        seen = await store.read(q => seqBeforeId(q, last_id))
+        seen = Math.min(seen, await store.read(q => seqBeforeId(q, last_id)))
       do {
         const events =
           seen < settled ? await store.read(q => eventsUpTo(q, seen, settled, BATCH)) : ([] as EventRow[])
@@ -98,10 +99,10 @@ const readOn = async (context: Core, from: number, from_id: string): Promise<voi
         }
         seen = events.length < BATCH ? Math.max(seen, settled) : (events.at(-1)?.seq ?? settled)
       } while (seen < settled)
-      last_id = newest.id
-      // The read has passed the `last` of the streams in `opened`. It is reset, because SQLite may give a new
-      // event a `seq` that is not larger than `last`.
-      if (store.engine === 'sqlite') for (const tail of opened) tail.last = 0
+      last_id = seen === settled ? newest.id : await lastId(store, seen)
+      // When the read has passed the `last` of a stream, `last` is reset, because a new event may get a `seq`
+      // that is not larger.
+      for (const tail of opened) if (store.engine === 'sqlite' || tail.last <= seen) tail.last = 0
     } catch (error) {
       log.error({ event: 'follow', err: error }, 'new events cannot be read')
       endFollowing(context)

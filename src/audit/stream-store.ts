@@ -54,10 +54,10 @@ export const newestEvent = async (q: Queries, most?: number): Promise<Seen | und
 /**
  * Returns the id of the last event up to `seq`. Returns '' when there is no such event. A reader compares the
  * id with an earlier result for the same `seq`. SQLite may give the `seq` of a removed event to a new event,
- * but the new event has another id. PostgreSQL uses no `seq` again, so on PostgreSQL the result is always ''.
+ * and PostgreSQL that of an event that was lost in a failover, but the new event has another id.
  */
 export const lastId = async (store: Store, seq: number): Promise<string> =>
-  store.engine === 'postgres' ? '' : ((await store.read(q => newestEvent(q, seq)))?.id ?? '')
+  (await store.read(q => newestEvent(q, seq)))?.id ?? ''
 
 /** Returns the last settled event: see {@link settledSeq}. */
 export const lastSettled = async (store: Store): Promise<Seen> => {
@@ -94,12 +94,16 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
  * These transactions have ended when the `xmin` of a snapshot has reached that id. The `xmax` of a snapshot
  * cannot replace that id: it follows the last *ended* transaction, and an open one can have a larger id. If
  * no event is new, no id is taken, so that an idle server uses up no ids.
+ *
+ * When the largest `seq` has fallen, a standby without the newest events was promoted, and it gives their
+ * `seq` to new events. The horizon then starts again at 0.
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
   const seq = await store.read(lastSeq)
   if (store.engine === 'sqlite') return seq
   const horizon = horizonOf(store)
+  if (seq < (horizon.next ?? horizon).seq) Object.assign(horizon, { seq: 0, next: undefined })
   if (seq === horizon.seq) return seq
   const [row] = await store.read(q =>
     q

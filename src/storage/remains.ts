@@ -78,8 +78,8 @@ export const hasRemains = async (q: Queries, kind: Deletion, id: string): Promis
 /**
  * Moves the cursor of each webhook back to the last remaining event, if the cursor is beyond this event. Each
  * write that removes events must call this function. If the newest event was removed, SQLite gives its `seq`
- * to the next new event. A webhook whose cursor has this `seq` would skip the new event. PostgreSQL never
- * reuses a `seq`.
+ * to the next new event. A webhook whose cursor has this `seq` would skip the new event. PostgreSQL reuses a
+ * `seq` only after a failover, which sets the cursors back, too.
  */
 export const holdCursors = async (tx: Transaction): Promise<void> => {
   if (tx.engine === 'postgres') return

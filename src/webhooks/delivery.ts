@@ -130,18 +130,20 @@ const fail = (context: Context, hook: Webhook, { log, retry_after }: Attempt): P
 
 /**
  * Ends a turn. The next turn starts at once if events remain. Otherwise it starts when a new event arrives,
- * at the latest after `IDLE`, or after a second if open transactions hold events back.
+ * at the latest after `IDLE`, or after a second if open transactions hold events back. The cursor is at most
+ * the last `seq`, because a failover can lose the events of the turn, and new events then get their `seq`.
  */
 const rest = (context: Context, hook: Webhook, settled: number, has_more: boolean): Promise<void> =>
   context.store.write(async tx => {
     const now = context.clock.now()
     const isIdle = !has_more
-    const isBehind = isIdle && (await lastSeq(tx)) > settled
+    const last = await lastSeq(tx)
+    const isBehind = isIdle && last > settled
     // Events beyond `settled` cannot be delivered before open transactions end. Open transactions usually end
     // within a second.
     const idle_until = isBehind ? now + SECOND : now + IDLE
     await saveTurn(tx, hook, {
-      cursor: hook.cursor,
+      cursor: Math.min(hook.cursor, last),
       idle: isIdle,
       next_attempt_at: isIdle ? idle_until : now,
     })

@@ -99,6 +99,53 @@ testOnPostgres(
   }),
 )
 
+/** Changes the database as a failover to a standby does that has the events up to `seq` only. */
+const failOver = async (sql: SQL, seq: number) => {
+  await sql.unsafe(`DELETE FROM events WHERE seq > ${seq}`)
+  await sql.unsafe(`UPDATE webhooks SET cursor = least(cursor, ${seq})`)
+  await sql.unsafe(`SELECT setval('events_seq_seq', ${seq}); COMMIT`)
+}
+
+const createdIds = async (own: TestApp) =>
+  (await own.admin('GET', '/events?type=user.created&order=asc')).body.data.map(
+    ({ id }: { id: string }) => id,
+  )
+
+testOnPostgres(
+  'WHK-13 a failover that has lost events hides no later event while a transaction is open',
+  withHook(async (own, store, open) => {
+    const kept = await allSettled(store)
+    for (const name of ['bob', 'cid', 'dan']) await addUser(own, name)
+    await deliverAll(own.context)
+    await failOver(await open(), kept)
+    const held = await open()
+    await held.unsafe('SELECT pg_current_xact_id()')
+    await addUser(own, 'eve')
+    await deliverWebhooks(own.context)
+    expect(ids()).toHaveLength(4)
+    await held.unsafe('COMMIT')
+    await addUser(own, 'fay')
+    await deliverAll(own.context)
+    expect([...ids().slice(0, 1), ...ids().slice(4)]).toEqual(await createdIds(own))
+  }),
+)
+
+testOnPostgres(
+  'WHK-13 a failover that has lost the events of a turn hides no later event',
+  withHook(async (own, store, open) => {
+    const kept = await allSettled(store)
+    for (const name of ['bob', 'cid']) await addUser(own, name)
+    receiver.state.answer = async () => {
+      if (ids().length === 3) await failOver(await open(), kept)
+      return new Response()
+    }
+    await deliverAll(own.context)
+    for (const name of ['dan', 'eve']) await addUser(own, name)
+    await deliverAll(own.context)
+    expect([...ids().slice(0, 1), ...ids().slice(3)]).toEqual(await createdIds(own))
+  }),
+)
+
 testOnPostgres(
   'WHK-13 the id of a transaction is taken only while an event is not settled',
   withHook(async (own, store) => {
