@@ -18,7 +18,8 @@ type Row = Record<string, unknown>
  * upgrade changes nothing.
  *
  * @throws StorageError when the schema has tables of another program or of a version that cannot be upgraded,
- *   or when an extension is missing. If `apply` is false, also when migrations are pending
+ *   when another schema has the instance, or when an extension is missing. If `apply` is false, also when
+ *   migrations are pending
  */
 export const migratePostgres = async (
   sql: SQL,
@@ -103,6 +104,7 @@ const pendingIn = async (
     throw new StorageError(
       `${where}: contains tables of another program. Use a separate database for Gatehouse.`,
     )
+  if (tables.length === 0) await requireNoInstanceBeside(sql, where)
   const applied: Row[] = isOurs ? await appliedIn(sql, where) : []
   for (const { name, hash } of applied) {
     const text = migrations[String(name)]
@@ -117,6 +119,21 @@ const pendingIn = async (
       )
   }
   return Object.entries(migrations).sort().slice(applied.length)
+}
+
+/**
+ * Refuses an empty schema if another schema has an instance of this user. Such a schema usually got into
+ * `search_path` by accident: a schema with the name of the user comes first. A new instance in it would take
+ * the place of the old one, also at running copies.
+ */
+const requireNoInstanceBeside = async (sql: SQL, where: string): Promise<void> => {
+  const [found]: Row[] = await sql.unsafe(
+    "SELECT schemaname, current_schema() AS empty FROM pg_tables WHERE tablename = 'write_lock' AND tableowner = current_user",
+  )
+  if (!found) return
+  throw new StorageError(
+    `${where}: the instance of this user is in schema ${found.schemaname}, but search_path leads to the empty schema ${found.empty}. Correct search_path, or use a separate database for another instance.`,
+  )
 }
 
 /** Reads the applied migrations. A table `migrations` with other columns belongs to another program. */
