@@ -127,6 +127,8 @@ test.each([
     'require, verify-ca, verify-full',
   ],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost' }, 'postgres://user:password@host:port/database'],
+  [{ GATEHOUSE_DATABASE_URL: 'postgres://a,b:5432/house' }, 'one host'],
+  [{ GATEHOUSE_DATABASE_URL: 'postgres://a:5432,b:5432/house' }, 'one host'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://localhost/%zz' }, 'percent-encoded parts'],
   [{ GATEHOUSE_DATABASE_URL: 'postgres://me:5%zz@localhost/house' }, 'percent-encoded parts'],
   [{ GATEHOUSE_OTEL_TRACES_SAMPLER_ARG: '1.5' }, 'a number from 0 to 1'],

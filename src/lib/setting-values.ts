@@ -118,11 +118,13 @@ const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-
 
 /**
  * Returns the database name of a PostgreSQL URL. Returns undefined for any other text, and for a URL with an
- * unknown `sslmode`, invalid percent-encoding, no database name, or a name that contains a slash.
+ * unknown `sslmode`, invalid percent-encoding, several hosts, no database name, or a name that contains a
+ * slash.
  */
 export const databaseOf = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (!url || !/^postgres(ql)?:$/.test(url.protocol)) return undefined
+  if (url.hostname.includes(',')) return undefined
   if (!sslModes.includes(url.searchParams.get('sslmode') ?? 'prefer')) return undefined
   try {
     const [name = ''] = [url.pathname.slice(1), url.username, url.password].map(decodeURIComponent)
@@ -135,7 +137,7 @@ export const databaseOf = (value: string): string | undefined => {
 /** Accepts a PostgreSQL URL from which {@link databaseOf} can read the name of a database. */
 export const databaseUrl = matching(
   given => databaseOf(given) !== undefined,
-  `postgres://user:password@host:port/database with percent-encoded parts and, if given, an sslmode of ${sslModes.join(', ')}`,
+  `postgres://user:password@host:port/database with one host, percent-encoded parts and, if given, an sslmode of ${sslModes.join(', ')}`,
 )
 
 /** Checks a mail address, alone or as `Name <address>`. */

@@ -43,3 +43,15 @@ testOnPostgres('an instance of another user in another schema is left alone', as
   await sql.close()
   await drop()
 })
+
+testOnPostgres('pg_trgm in a schema that is not in search_path is named', async () => {
+  const { url, drop } = await temporaryPostgres(true)
+  const said = await refusalAfter(
+    url,
+    database =>
+      `CREATE EXTENSION pg_trgm; CREATE SCHEMA idp; ALTER DATABASE ${database} SET search_path = idp`,
+  )
+  expect(said).toContain('the extension pg_trgm is missing')
+  expect(said).toContain('or add the schema to search_path')
+  await drop()
+})

@@ -77,18 +77,16 @@ export const applyPending = async (
   await connection.unsafe('CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, hash text NOT NULL)')
   for (const [name, text] of pending) {
     await connection.unsafe(text).catch(error => {
-      throw missingExtension(error) ? needsExtension(where) : error
+      const message = error instanceof Error ? error.message : ''
+      throw /pg_trgm|gin_trgm_ops/.test(message) ? needsExtension(where) : error
     })
     await connection.unsafe('INSERT INTO migrations (name, hash) VALUES ($1, $2)', [name, hashOf(text)])
   }
 }
 
-const missingExtension = (error: unknown): boolean =>
-  /pg_trgm/.test(error instanceof Error ? error.message : '')
-
 const needsExtension = (where: string): StorageError =>
   new StorageError(
-    `${where}: the extension pg_trgm is missing and this user cannot create it. Have an administrator run \`CREATE EXTENSION pg_trgm\` in the database (package postgresql-contrib).`,
+    `${where}: the extension pg_trgm is missing and this user cannot create it, or its schema is not in search_path. Have an administrator run \`CREATE EXTENSION pg_trgm\` in the database (package postgresql-contrib), or add the schema to search_path.`,
   )
 
 const pendingIn = async (
