@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { startApp } from '#test/support/app.ts'
+import { type Json, startApp } from '#test/support/app.ts'
 import { type Browser, openBrowser, type Page } from '#test/support/browser.ts'
 import { addPasskeyUser, enrolPasskey, enrolTotp, openEnrolment, sendForm } from '#test/support/factors.ts'
-import { addUser, PASSWORD, signIn } from '#test/support/people.ts'
+import { addUser, PASSWORD, signIn, signInLink } from '#test/support/people.ts'
 
 const app = await startApp()
 let made = 0
@@ -94,4 +94,18 @@ describe('PEO-18 the only way in', () => {
     expect((await remove(browser, page, totp?.id ?? '')).location).toContain('notice=factor_removed')
     await app.admin('PUT', '/organizations/default', { settings: { passkey_required: null } })
   })
+})
+
+test('a sign-in link offers no passkey to a user who has a factor, because the link must not replace it', async () => {
+  const [plain, guarded] = [await addUser(app, `person${++made}`), await addUser(app, `person${++made}`)]
+  const owner = openBrowser(app)
+  await enrolTotp(app, owner, await openEnrolment(owner, guarded.username))
+  const offers = async (user: Json) => {
+    const page = await openBrowser(app).get(await signInLink(app, user as { id: string }))
+    return [page.status, page.html.includes('data-options')]
+  }
+  expect([await offers(plain), await offers(guarded)]).toEqual([
+    [200, true],
+    [200, false],
+  ])
 })
