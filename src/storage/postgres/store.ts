@@ -123,7 +123,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<Store> => 
   }
   const changes = await postgresChanges(() => connectTo(parsed, 1), notify).catch(refuse(parsed.where))
   const metrics = openMetrics()
-  const probe = openProbe(commitMetrics(metrics))
+  const probe = openProbe('postgres', commitMetrics(metrics))
   const { write, rehearse, close } = postgresWriter(writers, connections, {
     stall,
     notice: changes.notice,

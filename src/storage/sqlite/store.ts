@@ -185,7 +185,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<Store> => {
   }
   const checkpoints = checkpointer(writer)
   const metrics = openMetrics()
-  const probe = openProbe(commitMetrics(metrics))
+  const probe = openProbe('sqlite', commitMetrics(metrics))
   const { write, leaveTurn, close } = groupCommit(writer, writes, {
     metrics: probe.metrics,
     pause: checkpoints.pause,
