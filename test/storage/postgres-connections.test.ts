@@ -18,8 +18,9 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => server?.remove())
 
-// The tests of this file run only when test/run.ts runs the tests on PostgreSQL.
-const testOnPostgres = test.if(isPostgres)
+const testOnPostgres = (title: string, body: () => Promise<void>, timeout: number) => {
+  if (isPostgres) test(title, body, timeout)
+}
 
 testOnPostgres(
   'a write runs again when the server did not answer a new connection in time',
