@@ -100,10 +100,12 @@ export const seqBeforeId = async (q: Queries, id: string): Promise<number> => {
  * https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
  */
 export const settledSeq = async (store: Store): Promise<number> => {
+  const horizon = horizonOf(store)
+  // Another call can raise the horizon during the read, so the earlier value is compared.
+  const known = (horizon.next ?? horizon).seq
   const seq = await store.read(lastSeq)
   if (store.engine === 'sqlite') return seq
-  const horizon = horizonOf(store)
-  if (seq < (horizon.next ?? horizon).seq) Object.assign(horizon, { seq: 0, next: undefined })
+  if (seq < known) Object.assign(horizon, { seq: 0, next: undefined })
   if (seq === horizon.seq) return seq
   const [row] = await store.read(q =>
     q

@@ -3,6 +3,7 @@ import {
   eventsUpTo,
   lastSeq,
   lastSettled,
+  newestEvent,
   type Seen,
   settledSeq,
   wasRemoved,
@@ -236,21 +237,22 @@ export const deliverWebhooks = async (context: Context): Promise<number> => {
 }
 
 /**
- * Makes those webhooks due that want an event after `seen`. Makes all webhooks due when `seen` is undefined
- * or was removed, because a new event can then have a `seq` that was read already. Returns the last event.
- * Returns undefined when no webhook is enabled.
+ * Makes those webhooks due that want an event after `seen`, or all webhooks when `seen` is undefined or was
+ * removed: a new event can then have a `seq` that was read already. Returns the last event up to which
+ * webhooks are due, or undefined when no webhook is enabled.
  */
 const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen | undefined> => {
   const { clock, store } = context
   if (!(await isAnyEnabled(store, ''))) return undefined
   const newest = await lastSettled(store)
   if (seen === undefined || (await wasRemoved(store, seen, newest))) {
+    // The turns of all webhooks wait for the events that open transactions hold back.
+    const stored = await store.read(q => newestEvent(q))
     await store.write(tx => wakeAll(tx, clock.now()))
-    return newest
+    return stored ?? newest
   }
   const settled = newest.seq
-  let last = seen.seq
-  while (last < settled) {
+  for (let last = seen.seq; last < settled; ) {
     const from = last
     const events = await store.read(q => eventsUpTo(q, from, settled, BATCH))
     const ids = new Set<WebhookId>()
@@ -264,7 +266,7 @@ const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen |
     last = events.length < BATCH ? settled : (events.at(-1)?.seq ?? settled)
     if (last < settled) await othersRun()
   }
-  return newest
+  return settled > seen.seq ? newest : seen
 }
 
 /**

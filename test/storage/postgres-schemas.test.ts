@@ -31,6 +31,14 @@ testOnPostgres('a new schema that comes first in search_path does not become a s
   await drop()
 })
 
+testOnPostgres('a search_path without a schema that exists is named', async () => {
+  const { url, drop } = await temporaryPostgres(true)
+  await (await openPostgres({ url })).close()
+  const misspelt = (database: string) => `ALTER DATABASE ${database} SET search_path = nowhere`
+  expect(await refusalAfter(url, misspelt)).toContain('search_path leads to no schema that exists')
+  await drop()
+})
+
 testOnPostgres('an instance of another user in another schema is left alone', async () => {
   const { url, drop } = await temporaryPostgres(true)
   const sql = new SQL({ url, max: 1 })

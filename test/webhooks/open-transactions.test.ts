@@ -3,13 +3,14 @@ import { SQL } from 'bun'
 import { settledSeq } from '#src/audit/stream-store.ts'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import type { Store } from '#src/storage/store.ts'
-import { deliverWebhooks } from '#src/webhooks/delivery.ts'
+import { deliverWebhooks, startWebhookDelivery } from '#src/webhooks/delivery.ts'
 import { startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { addUser } from '#test/support/people.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
-import { allSettled, deliverAll } from './deliver.ts'
+import { until } from '#test/support/until.ts'
+import { allSettled, deliverAll, untilDelivered } from './deliver.ts'
 import { startReceiver } from './receiver.ts'
 
 const COLUMNS =
@@ -143,6 +144,58 @@ testOnPostgres(
     for (const name of ['dan', 'eve']) await addUser(own, name)
     await deliverAll(own.context)
     expect([...ids().slice(0, 1), ...ids().slice(3)]).toEqual(await createdIds(own))
+  }),
+)
+
+testOnPostgres(
+  'WHK-13 a start while a transaction is open reads no old event again when the transaction has ended',
+  withHook(async (own, store, open) => {
+    const filler = await open()
+    const copy = COLUMNS.replace('id, type', "'evt_' || n, type")
+    const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
+    await filler.unsafe(
+      `INSERT INTO events (${COLUMNS}) SELECT ${copy} FROM (${source}) AS one, generate_series(1, 300) AS n`,
+    )
+    await filler.unsafe('UPDATE webhooks SET cursor = (SELECT max(seq) FROM events); COMMIT')
+    const held = await open()
+    await held.unsafe('SELECT pg_current_xact_id()')
+    const due = async () => (await filler.unsafe('SELECT next_attempt_at::text AS at FROM webhooks'))[0].at
+    const asleep = await due()
+    own.clock.advance(1)
+    let most = 0
+    const read: Store['read'] = async body => {
+      const result = await store.read(body)
+      if (Array.isArray(result)) most = Math.max(most, result.length)
+      return result
+    }
+    const stop = startWebhookDelivery({ ...own.context, store: { ...store, read } })
+    await until(async () => (await due()) !== asleep)
+    await held.unsafe('COMMIT')
+    await addUser(own, 'bob')
+    await untilDelivered([own], () => ids().length === 2)
+    await stop()
+    expect(ids()[1]).toBe((await own.admin('GET', '/events?type=user.created')).body.data[0].id)
+    expect(most).toBeLessThan(10)
+  }),
+)
+
+testOnPostgres(
+  'WHK-13 a late answer about the last event does not hold events back',
+  withHook(async (own, store, open) => {
+    await allSettled(store)
+    const late = Promise.withResolvers<void>()
+    const read: Store['read'] = async body => {
+      const result = await store.read(body)
+      await late.promise
+      return result
+    }
+    const slow = settledSeq({ ...store, read })
+    await addUser(own, 'bob')
+    const last = await allSettled(store)
+    const held = await open()
+    await held.unsafe('SELECT pg_current_xact_id()')
+    late.resolve()
+    expect([await slow, await settledSeq(store)]).toEqual([last, last])
   }),
 )
 

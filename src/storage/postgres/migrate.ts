@@ -129,8 +129,9 @@ const requireNoInstanceBeside = async (sql: SQL, where: string): Promise<void> =
     "SELECT schemaname, current_schema() AS empty FROM pg_tables WHERE tablename = 'write_lock' AND tableowner = current_user",
   )
   if (!found) return
+  const place = found.empty === null ? 'no schema that exists' : `the empty schema ${found.empty}`
   throw new StorageError(
-    `${where}: the instance of this user is in schema ${found.schemaname}, but search_path leads to the empty schema ${found.empty}. Correct search_path, or use a separate database for another instance.`,
+    `${where}: the instance of this user is in schema ${found.schemaname}, but search_path leads to ${place}. Correct search_path, or use a separate database for another instance.`,
   )
 }
 
