@@ -293,3 +293,24 @@ testInChromium(
   },
   120_000,
 )
+
+testInChromium(
+  'the panels of an account page have one distance from border to content on a wide screen',
+  async () => {
+    const { page, close } = await openPage({ viewport: { width: 1280, height: 900 } })
+    for (const name of [
+      'account.usual',
+      'account-profile.usual',
+      'account-security.usual',
+      'account-data.usual',
+    ]) {
+      await page.goto(`${server.url}${name}`)
+      const paddings = await page
+        .locator('.panel')
+        .evaluateAll(panels => panels.map(panel => getComputedStyle(panel).paddingTop))
+      expect([name, new Set(paddings)]).toEqual([name, new Set(['28px'])])
+    }
+    await close()
+  },
+  120_000,
+)
