@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connectTo, parseUrl, reserve } from '#src/storage/postgres/connect.ts'
@@ -8,23 +8,17 @@ import { isPostgres } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
 import { ask, killOthers, put, stored } from './copies.ts'
 
-let server: PostgresServer
-let url: string
-beforeAll(async () => {
-  if (!isPostgres) return
-  server = startPostgres()
-  url = `${server.url}/house`
-  await ask(`${server.url}/postgres`, 'CREATE DATABASE house')
-}, 60_000)
-afterAll(() => server?.remove())
+const connections = () => {
+  let server: PostgresServer
+  let url: string
+  beforeAll(async () => {
+    server = startPostgres()
+    url = `${server.url}/house`
+    await ask(`${server.url}/postgres`, 'CREATE DATABASE house')
+  }, 60_000)
+  afterAll(() => server.remove())
 
-const testOnPostgres = (title: string, body: () => Promise<void>, timeout: number) => {
-  if (isPostgres) test(title, body, timeout)
-}
-
-testOnPostgres(
-  'a write runs again when the server did not answer a new connection in time',
-  async () => {
+  test('a write runs again when the server did not answer a new connection in time', async () => {
     const store = await openPostgres({ url, connections: 2 })
     const [pid] = readFileSync(join(server.data, 'postmaster.pid'), 'utf8').split('\n')
     process.kill(Number(pid), 'SIGSTOP')
@@ -37,13 +31,9 @@ testOnPostgres(
     await write
     expect(await stored(store, 'after a hang')).toBe('after a hang')
     await store.close()
-  },
-  60_000,
-)
+  }, 60_000)
 
-testOnPostgres(
-  'only a refusal of the last minute is named as the cause of a missing connection',
-  async () => {
+  test('only a refusal of the last minute is named as the cause of a missing connection', async () => {
     const pool = connectTo(parseUrl(url), 1)
     const connect = () => reserve(pool, 1, async connection => connection`SELECT 1`)
     const { connection: ended } = await connect()
@@ -65,6 +55,8 @@ testOnPostgres(
     expect([errno, cause]).toEqual(['53300', undefined])
     connection.release()
     await pool.close()
-  },
-  60_000,
-)
+  }, 60_000)
+}
+
+// The tests of this file run only when test/run.ts runs the tests on PostgreSQL.
+if (isPostgres) describe('connections', connections)

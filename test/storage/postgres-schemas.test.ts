@@ -1,18 +1,16 @@
 /** Tests starts on a PostgreSQL database that has several schemas. */
 
 import { expect } from 'bun:test'
-import { SQL } from 'bun'
 import { openPostgres } from '#src/storage/postgres/store.ts'
 import { testOnPostgres } from '#test/support/on-postgres.ts'
 import { temporaryPostgres } from '#test/support/postgres.ts'
+import { ask } from './copies.ts'
 
 const TABLES = "SELECT schemaname FROM pg_tables WHERE tablename = 'events'"
 
 /** Runs statements that can name the database, then opens a store, and returns its refusal. */
 const refusalAfter = async (url: string, statements: (database: string) => string): Promise<string> => {
-  const sql = new SQL({ url, max: 1 })
-  await sql.unsafe(statements(new URL(url).pathname.slice(1)))
-  await sql.close()
+  await ask(url, statements(new URL(url).pathname.slice(1)))
   const opened = await openPostgres({ url }).catch(error => error)
   expect(opened).toMatchObject({ name: 'StorageError', exit_code: 78 })
   return opened.message
@@ -23,10 +21,8 @@ testOnPostgres('a new schema that comes first in search_path does not become a s
   expect(await refusalAfter(url, () => 'CREATE SCHEMA gatehouse AUTHORIZATION gatehouse')).toContain(
     'the instance of this user is in schema public, but search_path leads to the empty schema gatehouse',
   )
-  const sql = new SQL({ url, max: 1 })
-  expect([...(await sql.unsafe(TABLES))]).toEqual([{ schemaname: 'public' }])
-  await sql.unsafe('DROP SCHEMA gatehouse')
-  await sql.close()
+  expect([...(await ask(url, TABLES))]).toEqual([{ schemaname: 'public' }])
+  await ask(url, 'DROP SCHEMA gatehouse')
   await (await openPostgres({ url })).close()
   await drop()
 })
@@ -41,14 +37,15 @@ testOnPostgres('a search_path without a schema that exists is named', async () =
 
 testOnPostgres('an instance of another user in another schema is left alone', async () => {
   const { url, drop } = await temporaryPostgres(true)
-  const sql = new SQL({ url, max: 1 })
   const role = new URL(url).pathname.slice(1)
-  await sql.unsafe(`CREATE ROLE ${role}; CREATE SCHEMA other; CREATE TABLE other.write_lock ()`)
-  await sql.unsafe(`ALTER TABLE other.write_lock OWNER TO ${role}`)
+  await ask(
+    url,
+    `CREATE ROLE ${role}; CREATE SCHEMA other; CREATE TABLE other.write_lock ()`,
+    `ALTER TABLE other.write_lock OWNER TO ${role}`,
+  )
   await (await openPostgres({ url })).close()
-  expect([...(await sql.unsafe(TABLES))]).toEqual([{ schemaname: 'public' }])
-  await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
-  await sql.close()
+  expect([...(await ask(url, TABLES))]).toEqual([{ schemaname: 'public' }])
+  await ask(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`)
   await drop()
 })
 
