@@ -151,11 +151,7 @@ testOnPostgres(
   'WHK-13 a start while a transaction is open reads no old event again when the transaction has ended',
   withHook(async (own, store, open) => {
     const filler = await open()
-    const copy = COLUMNS.replace('id, type', "'evt_' || n, type")
-    const source = "SELECT * FROM events WHERE type = 'user.created' LIMIT 1"
-    await filler.unsafe(
-      `INSERT INTO events (${COLUMNS}) SELECT ${copy} FROM (${source}) AS one, generate_series(1, 300) AS n`,
-    )
+    for (let n = 1; n <= 300; n++) await addEvent(filler, `evt_${n}`)
     await filler.unsafe('UPDATE webhooks SET cursor = (SELECT max(seq) FROM events); COMMIT')
     const held = await open()
     await held.unsafe('SELECT pg_current_xact_id()')
