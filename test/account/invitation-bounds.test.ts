@@ -5,8 +5,9 @@ import { deliverMails } from '#src/links/mail-delivery.ts'
 import { captureMail } from '#src/mail/captured.ts'
 import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
-import { type Browser, formOf, openBrowser, type Page, unescapeHtml } from '#test/support/browser.ts'
+import { type Browser, formOf, openBrowser, type Page } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { linkWith, optionsOf, sendForm } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 
 const mail = captureMail()
@@ -33,8 +34,7 @@ const types = async () => (await app.events()).map(({ type }) => type)
 /** Asks to register. Returns the link in the mail. */
 const register = async (browser: Browser, email: string): Promise<string> => {
   const login = await browser.get('/account')
-  const url = unescapeHtml(/href="(\/oauth\/sign-up[^"]*)"/.exec(login.html)?.[1] ?? '')
-  await browser.submit(await browser.get(url), { email })
+  await browser.submit(await browser.get(linkWith(login, '/oauth/sign-up')), { email })
   await deliverMails(app.context)
   return /http:\S+/.exec(mail.mails.at(-1)?.text ?? '')?.[0] ?? ''
 }
@@ -56,7 +56,7 @@ test('PEO-05 O-28 a form of an invitation that another site posts makes no user'
     expect(answer.status).toBe(403)
   }
   expect([await userNamed(who.username), await types()]).toEqual([undefined, []])
-  const done = await browser.follow(await browser.submit(withField(page, 'password'), chosen))
+  const done = await browser.follow(await sendForm(browser, page, 'password', chosen))
   expect(done.heading).toBe('Your account')
 })
 
@@ -79,7 +79,7 @@ test('PEO-09 an invitation does not continue the authorization request of anothe
   const url = `${(await invite()).invitation_url}&request=${request}`
   const page = await browser.submit(await browser.get(url), who)
   expect(formOf(withField(page, 'password')).fields.request).toBe(request)
-  const done = await browser.follow(await browser.submit(withField(page, 'password'), chosen))
+  const done = await browser.follow(await sendForm(browser, page, 'password', chosen))
   expect([done.url, done.heading]).toEqual(['/account', 'Your account'])
   expect((await userNamed(who.username))?.organization_id).toBe('org_default')
 })
@@ -89,9 +89,8 @@ test('PEO-10 a person who waits for approval gets no recovery codes that nobody 
   const who = somebody()
   const browser = openBrowser(app)
   const page = await browser.submit(await browser.get(await register(browser, who.email)), who)
-  const options = JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(page.html)?.[1] ?? ''))
-  const credential = newPasskey().create(options)
-  const done = await browser.submit(withField(page, 'credential'), { credential })
+  const credential = newPasskey().create(optionsOf(page))
+  const done = await sendForm(browser, page, 'credential', { credential })
   expect(done.heading).toBe('Waiting for approval')
   const { id } = (await userNamed(who.username)) ?? {}
   const [codes, factors] = await app.context.store.read(async q => [

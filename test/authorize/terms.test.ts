@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { type Json, startApp } from '#test/support/app.ts'
 import { newPasskey } from '#test/support/authenticator.ts'
-import { answerOf, type Browser, formOf, openBrowser, unescapeHtml } from '#test/support/browser.ts'
+import { answerOf, type Browser, formOf, openBrowser } from '#test/support/browser.ts'
 import { create } from '#test/support/callers.ts'
+import { optionsOf, sendForm } from '#test/support/factors.ts'
 import { addClient, addOrganization, addUser, authorizeUrl, PASSWORD, signIn } from '#test/support/people.ts'
 
 const app = await startApp()
@@ -141,14 +142,13 @@ describe('terms of an organization', () => {
     const browser = openBrowser(app)
     const names = { first_name: 'Bob', last_name: 'Roe', username, email: `${username}@example.com` }
     const page = await browser.submit(await browser.get(invitation_url), names)
-    const options = JSON.parse(unescapeHtml(/data-options="([^"]*)"/.exec(page.html)?.[1] ?? ''))
-    const forms = page.forms.filter(({ fields }) => Object.hasOwn(fields, 'credential'))
-    const credential = newPasskey().create(options)
-    const { accept: _, ...unticked } = forms[0]?.fields ?? {}
+    const credential = newPasskey().create(optionsOf(page))
+    const form = page.forms.find(({ fields }) => Object.hasOwn(fields, 'credential'))
+    const { accept: _, ...unticked } = form?.fields ?? {}
     const refused = await browser.post('/account/invitation', { ...unticked, credential })
     expect(refused.status).toBe(400)
     expect((await app.admin('GET', `/users?search=${username}`)).body.data).toEqual([])
-    const done = await browser.submit({ ...page, forms }, { credential, accept: '1' })
+    const done = await sendForm(browser, page, 'credential', { credential, accept: '1' })
     expect(done.heading).toBe('Save your recovery codes')
     const [user] = (await app.admin('GET', `/users?search=${username}`)).body.data
     expect(await accepted(user)).toEqual(['1'])
