@@ -1,7 +1,7 @@
 import { anonymousActor, record } from '#src/audit/record.ts'
 import { openSqlite } from '#src/storage/sqlite/store.ts'
 import { startWebhookDelivery } from '#src/webhooks/delivery.ts'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { realClock, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { temporaryDatabase } from '#test/support/store.ts'
 import { until } from '#test/support/until.ts'
@@ -38,9 +38,8 @@ const measure = async (webhooks: number) => {
     },
   })
   const target = `127.0.0.1:${server.port}`
-  const clock = { now: Date.now, advance: () => {} }
   const store = await openSqlite({ path: await temporaryDatabase() })
-  const app = await startApp({ outbound_allow: [target] }, { clock, store })
+  const app = await startApp({ outbound_allow: [target] }, { clock: realClock, store })
   for (let i = 0; i < webhooks; i++)
     await create(app, '/webhooks', { name: `${i}`, url: `http://${target}/`, events: ['user.logout'] })
   const stop = startWebhookDelivery(app.context)

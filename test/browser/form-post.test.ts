@@ -3,7 +3,7 @@ import { afterAll, describe, expect } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
 import type { Page } from 'playwright-core'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { realClock, startApp, type TestApp } from '#test/support/app.ts'
 import { closeChromium, openPage, testInChromium } from '#test/support/chromium.ts'
 import { addClient, addUser, PASSWORD } from '#test/support/people.ts'
 
@@ -34,8 +34,7 @@ const server = Bun.serve({
   fetch: (request, socket) => app.fetch(request, socket),
 })
 // oauth4webapi and openid-client use the real clock.
-const clock = { now: Date.now, advance: () => {} }
-app = await startApp({ url: `http://localhost:${server.port}` }, { clock })
+app = await startApp({ url: `http://localhost:${server.port}` }, { clock: realClock })
 await addUser(app, 'ada')
 const { client_secret } = await addClient(app, 'notes', {
   redirect_uris: [REDIRECT, `${REDIRECT}?tenant=1`],

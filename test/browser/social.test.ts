@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair } from 'jose'
 import { Provider } from 'oidc-provider'
 import * as openid from 'openid-client'
 import type { Page } from 'playwright-core'
-import { startApp, type TestApp } from '#test/support/app.ts'
+import { realClock, startApp, type TestApp } from '#test/support/app.ts'
 import { create } from '#test/support/callers.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
 import { freePort } from '#test/support/free-port.ts'
@@ -62,8 +62,7 @@ const upstream = await startUpstream(
   ['query', 'posting'].map(alias => `${url}/oauth/social/${alias}/callback`),
 )
 // openid-client and oidc-provider use the real clock.
-const clock = { now: Date.now, advance: () => {} }
-app = await startApp({ url, outbound_allow: [new URL(upstream.issuer).host] }, { clock })
+app = await startApp({ url, outbound_allow: [new URL(upstream.issuer).host] }, { clock: realClock })
 
 const { client_secret } = await create(app, '/clients', {
   client_id: 'notes',

@@ -30,6 +30,9 @@ const frozenClock = (): TestClock => {
   }
 }
 
+/** The clock of the machine, for programs that read it themselves. It cannot be moved. */
+export const realClock: TestClock = { now: Date.now, advance: () => {} }
+
 export interface TestApp extends App, Awaited<ReturnType<App['all']>> {
   clock: TestClock
   /**

@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'bun:test'
-import { startApp } from '#test/support/app.ts'
+import { realClock, startApp } from '#test/support/app.ts'
 import { closeChromium, openPage, startClient, testInChromium } from '#test/support/chromium.ts'
 import { needs } from '#test/support/debian.ts'
 import { freePort } from '#test/support/free-port.ts'
@@ -13,8 +13,7 @@ if (needs('simplesamlphp', SIMPLESAML))
       const site = startClient()
       const port = freePort()
       const url = `http://localhost:${port}`
-      const clock = { now: Date.now, advance: () => {} }
-      const app = await startApp({ url, outbound_allow: ['*=127.0.0.1:*'] }, { clock })
+      const app = await startApp({ url, outbound_allow: ['*=127.0.0.1:*'] }, { clock: realClock })
       const server = Bun.serve({
         port,
         hostname: 'localhost',

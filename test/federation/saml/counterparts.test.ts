@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import * as client from 'openid-client'
-import { BASE, startApp, type TestApp } from '#test/support/app.ts'
+import { BASE, realClock, startApp, type TestApp } from '#test/support/app.ts'
 import { type Browser, openBrowser } from '#test/support/browser.ts'
 import { needs } from '#test/support/debian.ts'
 import { addClient, authorizeUrl, REDIRECT, VERIFIER } from '#test/support/people.ts'
@@ -29,8 +29,7 @@ const encrypted: Wanted = { alias: 'encrypted', sign_response: true, sign_assert
 
 /** Starts an app whose clock shows the real time, because real providers use the real time. */
 const startInRealTime = async (): Promise<TestApp> => {
-  const clock = { now: Date.now, advance: () => {} }
-  const app = await startApp({ outbound_allow: ['*=127.0.0.1:*'] }, { clock })
+  const app = await startApp({ outbound_allow: ['*=127.0.0.1:*'] }, { clock: realClock })
   await addClient(app, 'web', { client_secret: undefined })
   return app
 }
