@@ -173,7 +173,6 @@ testInChromium(
     await button('Save changes').click()
     const { request_id } = await (await refused).json()
     await page.locator('#first_name-about').getByText('No line breaks, control characters').waitFor()
-    // The field gets the focus after the browser has painted the refusal.
     await page.locator('#first_name:focus').waitFor()
     const notice = page.getByRole('alert')
     expect(await notice.innerText()).toContain(request_id)
