@@ -75,9 +75,9 @@ export const openid: Upstream<OidcProvider> = {
     const hasMapped = Object.values(provider.attribute_mapping).every(name => Object.hasOwn(known, name))
     const isComplete = (isWhole(profile) && hasMapped) || (await isLinked(context, provider, profile))
     if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return profile
-    const more = await client
-      .fetchUserInfo(configuration, answer.access_token, claims.sub)
-      .catch(cause => Promise.reject(new CallbackError(reasonOf(cause, 'userinfo'), { cause })))
+    const more = await client.fetchUserInfo(configuration, answer.access_token, claims.sub).catch(cause => {
+      throw new CallbackError(reasonOf(cause, 'userinfo'), { cause })
+    })
     const merged = mapClaims(provider, { ...more, ...known }, preset)
     const isSameAddress = merged.email === mapClaims(provider, more, preset).email
     // In userinfo, `email_verified` may be about a newer address than the one in the ID token.
