@@ -68,7 +68,7 @@ testInChromium(
 )
 
 testInChromium(
-  'CON-25 the person who was chosen stays when the own account is read later',
+  'CON-25 the chosen person stays when the account of the administrator is read later',
   async () => {
     const { page, served } = at
     const { id } = (await at.stored('/users?search=ada')).data[0]
