@@ -81,7 +81,7 @@ export const useStream = <T>(path: string | undefined, onStart: () => void): Fol
         const sent = end < 0 ? messages : messages.slice(0, end)
         if (kept + sent.length > KEPT) start()
         kept += sent.length
-        // A slow device shows all of them in one step. It would need a minute to show 500 one by one.
+        // All of them are shown in one step, because a slow device needs a minute to show 500 one by one.
         const fresh = sent.map(({ data }) => JSON.parse(data) as T).reverse()
         setRead(({ items, count }) => ({ items: [...fresh, ...items], count: count + fresh.length }))
         if (end >= 0) return
