@@ -246,7 +246,7 @@ const wakeFor = async (context: Context, seen: Seen | undefined): Promise<Seen |
   if (!(await isAnyEnabled(store, ''))) return undefined
   const newest = await lastSettled(store)
   if (seen === undefined || (await wasRemoved(store, seen, newest))) {
-    // The turns of all webhooks wait for the events that open transactions hold back.
+    // Each turn waits for the events that open transactions hold back, so these events need no other wake.
     const stored = await store.read(q => newestEvent(q))
     await store.write(tx => wakeAll(tx, clock.now()))
     return stored ?? newest
