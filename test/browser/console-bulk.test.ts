@@ -10,6 +10,19 @@ const at = inConsole()
 const { button, heading, stored } = at
 const userId = async (name: string): Promise<string> => (await stored(`/users?search=${name}`)).data[0].id
 
+/** Begins to disable three users, and cancels while the first call runs. Returns the held calls. */
+const cancelDuringFirst = async () => {
+  const { page, served } = at
+  await enterConsole(page, served.url, '/console/users')
+  for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
+  await button('Disable').click()
+  const calls = await holdCalls(page, 'PUT')
+  await button('Disable 3 users').click()
+  await calls.held
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+  return calls
+}
+
 testInChromium(
   'CON-06 Back stops a change of several users after the user whose call is running',
   async () => {
@@ -34,14 +47,8 @@ testInChromium(
 testInChromium(
   'CON-06 cancelling a change of several users stops it after the running call and keeps the others selected',
   async () => {
-    const { page, served } = at
-    await enterConsole(page, served.url, '/console/users')
-    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
-    await button('Disable').click()
-    const calls = await holdCalls(page, 'PUT')
-    await button('Disable 3 users').click()
-    await calls.held
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    const { page } = at
+    const calls = await cancelDuringFirst()
     expect(await button('Enable').isDisabled()).toBe(true)
     calls.release()
     await page.getByText('Disable: 1 done').waitFor()
@@ -129,14 +136,8 @@ testInChromium(
 testInChromium(
   'CON-06 users that are deselected while a cancelled change ends stay deselected',
   async () => {
-    const { page, served } = at
-    await enterConsole(page, served.url, '/console/users')
-    for (const name of ['grace', 'alan', 'barbara']) await page.getByLabel(`Select ${name}`).check()
-    await button('Disable').click()
-    const calls = await holdCalls(page, 'PUT')
-    await button('Disable 3 users').click()
-    await calls.held
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    const { page } = at
+    const calls = await cancelDuringFirst()
     await page.getByRole('toolbar').getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('toolbar').waitFor({ state: 'detached' })
     calls.release()
